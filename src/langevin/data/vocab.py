@@ -1,0 +1,102 @@
+"""Text ↔ token numbers, at the level of bytes, characters or words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import LangevinError
+
+LEVELS = ("byte", "char", "word")
+UNKNOWN, END = "<unk>", "<eos>"
+
+
+class Vocabulary:
+    """A fixed, ordered set of tokens. Bytes are kept as one-character strings, chr(0) … chr(255).
+
+    Words are what white space separates; each line ends with the token `<eos>`. Words outside the vocabulary
+    become `<unk>`; bytes and characters outside it are an error.
+    """
+
+    def __init__(self, level: str, tokens: list[str]) -> None:
+        if level not in LEVELS:
+            raise LangevinError(f"level must be one of {', '.join(LEVELS)}, got {level!r}")
+        if len(set(tokens)) != len(tokens) or not tokens:
+            raise LangevinError(f"a vocabulary needs distinct tokens, got {len(tokens)} with {len(set(tokens))} distinct")
+        self.level, self.tokens = level, tokens
+        self.numbers = {token: number for number, token in enumerate(tokens)}
+
+    @classmethod
+    def build(cls, raw: bytes, level: str, *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
+        """The tokens of a text: bytes and characters in order, words by falling frequency.
+
+        `<unk>` joins the words when they were cut by count or size, so that every word has a place.
+        """
+        counts = Counter(split(raw, level))
+        if level != "word":
+            return cls(level, sorted(counts))
+        ranked = sorted((t for t in counts if counts[t] >= min_count), key=lambda t: (-counts[t], t))
+        kept = ranked[:max_size]
+        if len(kept) < len(counts) and UNKNOWN not in kept:
+            kept = [UNKNOWN, *(kept if max_size is None else kept[: max_size - 1])]
+        if END in counts and END not in kept:
+            kept[-1:] = [END]
+        return cls(level, kept)
+
+    def encode(self, raw: bytes) -> Tensor:
+        """Token numbers of a text, as a LongTensor."""
+        if self.level == "byte":
+            table = np.full(256, -1)
+            for token, number in self.numbers.items():
+                table[ord(token)] = number
+            numbers = table[np.frombuffer(raw, dtype=np.uint8)]
+            if (numbers < 0).any():
+                self.refuse(chr(raw[int((numbers < 0).argmax())]))
+            return torch.from_numpy(numbers)
+        fallback = self.numbers.get(UNKNOWN) if self.level == "word" else None
+        found = [self.numbers.get(token, fallback) for token in split(raw, self.level)]
+        if None in found:
+            self.refuse(split(raw, self.level)[found.index(None)])
+        return torch.tensor(found, dtype=torch.long)
+
+    def refuse(self, token: str) -> None:
+        raise LangevinError(
+            f"the text has a {self.level} {token!r} that is not among the {len(self)} of the model's vocabulary; "
+            f"train on a text that has it, or remove it"
+        )
+
+    def decode(self, numbers: Tensor | list[int]) -> bytes:
+        """The text of these token numbers; for bytes and characters the exact inverse of `encode`."""
+        tokens = [self.tokens[int(number)] for number in numbers]
+        if self.level == "byte":
+            return "".join(tokens).encode("latin-1")
+        if self.level == "char":
+            return "".join(tokens).encode()
+        return " ".join(tokens).replace(f" {END} ", "\n").replace(f" {END}", "\n").replace(f"{END} ", "\n").encode()
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"level": self.level, "tokens": self.tokens}
+
+
+def split(raw: bytes, level: str) -> list[str]:
+    """Cut a text into its tokens."""
+    if level == "byte":
+        return list(raw.decode("latin-1"))
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LangevinError(
+            f"expected UTF-8 text, got a byte {raw[error.start]:#04x} at position {error.start}; "
+            f"convert the file to UTF-8 or use level 'byte'"
+        ) from None
+    if level == "char":
+        return list(text)
+    lines = text.removesuffix("\n").split("\n")
+    return [token for line in lines for token in [*line.split(), END]]

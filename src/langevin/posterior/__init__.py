@@ -1,0 +1,1 @@
+"""samples → averaged p, uncertainty."""

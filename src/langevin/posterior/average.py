@@ -1,0 +1,67 @@
+"""Averages of probabilities over posterior samples, one sample in memory at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import LangevinError
+from .store import Sample, SampleStore, load_weights, weights
+
+
+class LogMean:
+    """log of the mean of probabilities that arrive as logarithms: never a mean of logits or of losses."""
+
+    def __init__(self, log_sum: Tensor | None = None, count: int = 0) -> None:
+        self.log_sum, self.count = log_sum, count
+
+    def add(self, log_p: Tensor) -> None:
+        self.log_sum = log_p if self.log_sum is None else torch.logaddexp(self.log_sum, log_p)
+        self.count += 1
+
+    def value(self) -> Tensor:
+        if self.log_sum is None:
+            raise LangevinError("an average needs at least one sample, got none")
+        return self.log_sum - math.log(self.count)
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Mean probabilities over the samples and their spread."""
+
+    probabilities: Tensor
+    std: Tensor
+    """Standard deviation over the samples (over n−1; zero for one sample)."""
+    samples: int
+
+
+def average(
+    store: SampleStore | Iterable[Sample], model: nn.Module, predict: Callable[[nn.Module], Tensor]
+) -> Averaged:
+    """p(y|x) = 1/S Σ p(y|x, θ_s). `predict(model)` returns logits or log-probabilities, classes last.
+
+    The model lends its shape: its own weights are back when this returns, and it is in evaluation mode meanwhile.
+    """
+    own = {name: tensor.clone() for name, tensor in weights(model).items()}
+    was_training = model.training
+    mean, spread, count = torch.zeros(()), torch.zeros(()), 0
+    try:
+        model.eval()
+        for sample in store.read() if isinstance(store, SampleStore) else store:
+            sample.load_into(model)
+            with torch.no_grad():
+                p = torch.softmax(predict(model), dim=-1)
+            count += 1
+            step = p - mean
+            mean = mean + step / count
+            spread = spread + step * (p - mean)  # Welford
+    finally:
+        load_weights(model, own, "the model's own weights")
+        model.train(was_training)
+    if not count:
+        raise LangevinError("an average needs at least one sample, got none")
+    return Averaged(mean, torch.sqrt(spread / max(count - 1, 1)), count)

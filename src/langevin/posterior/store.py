@@ -1,0 +1,146 @@
+"""Posterior samples on disk: one safetensors file each and a manifest, written last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from ..errors import LangevinError
+from ..files import write_atomic
+from .select import choose
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One draw of the weights, still on disk."""
+
+    path: Path
+    step: int
+    sha256: str
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def load(self) -> dict[str, Tensor]:
+        """The tensors, after checking that the file is the one that was written."""
+        try:
+            content = self.path.read_bytes()
+            if hashlib.sha256(content).hexdigest() != self.sha256:
+                raise DamagedSample(f"sample {self.path} was changed after it was written (its hash differs)")
+            return safetensors.torch.load(content)
+        except FileNotFoundError:
+            raise DamagedSample(f"sample {self.path} is listed in {MANIFEST} but is not there") from None
+        except (OSError, SafetensorError) as error:
+            raise DamagedSample(f"sample {self.path} cannot be read: {error}") from None
+
+    def load_into(self, model: nn.Module) -> None:
+        """Put these weights into a model of the same shape."""
+        load_weights(model, self.load(), str(self.path))
+
+
+class DamagedSample(LangevinError):
+    """A sample file that is missing, truncated, foreign or altered."""
+
+
+class SampleStore:
+    """An append-only folder of samples. Burn-in and thinning are the reader's choice: everything is kept.
+
+    >>> store = SampleStore(folder)
+    >>> store.append(model, step=100)
+    >>> [sample.step for sample in store.read()]
+    [100]
+    """
+
+    def __init__(self, folder: str | Path, *, skip_damaged: bool = False) -> None:
+        self.folder = Path(folder)
+        self.samples = self._read_manifest()
+        self.skipped: list[str] = []
+        if skip_damaged:
+            self.samples = [sample for sample in self.samples if self._is_sound(sample)]
+
+    def append(self, model: nn.Module, step: int, **about: Any) -> Sample:
+        """Write the current weights as a sample; steps must increase."""
+        if self.samples and step <= self.samples[-1].step:
+            raise LangevinError(f"step must be above {self.samples[-1].step}, the last one stored, got {step}")
+        content = safetensors.torch.save(weights(model))
+        sample = Sample(self.folder / f"{step:09d}.safetensors", step, hashlib.sha256(content).hexdigest(), about)
+        write_atomic(sample.path, content)
+        self._write_manifest([*self.samples, sample])
+        return sample
+
+    def read(self, *, discard: int = 0, thin: int = 1) -> list[Sample]:
+        """The samples after the first `discard`, every `thin`-th of them."""
+        if discard < 0 or thin < 1:
+            raise LangevinError(f"expected discard ≥ 0 and thin ≥ 1, got discard={discard} and thin={thin}")
+        if not self.samples:
+            raise LangevinError(f"no samples in {self.folder}; train longer than the burn-in, or append some")
+        kept = self.samples[discard::thin]
+        if not kept:
+            raise LangevinError(f"discarding {discard} of {len(self.samples)} samples leaves none; discard fewer")
+        return kept
+
+    def select(self, how: str, n: int | None = None, *, discard: int = 0) -> list[Sample]:
+        """The forward, backward or thinned collection of n samples (all of them when n is None)."""
+        return choose(self.read(discard=discard), how, n)
+
+    def forget_after(self, step: int) -> None:
+        """Drop the samples beyond this step: a run that resumes from there draws them again."""
+        late = [sample for sample in self.samples if sample.step > step]
+        if late:
+            self._write_manifest([sample for sample in self.samples if sample.step <= step])
+            for sample in late:
+                sample.path.unlink(missing_ok=True)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def _is_sound(self, sample: Sample) -> bool:
+        try:
+            sample.load()
+        except DamagedSample as error:
+            self.skipped.append(str(error))
+            return False
+        return True
+
+    def _read_manifest(self) -> list[Sample]:
+        path = self.folder / MANIFEST
+        if not path.exists():
+            return []
+        try:
+            listed = json.loads(path.read_text())["samples"]
+            return [Sample(self.folder / s["file"], s["step"], s["sha256"], s["about"]) for s in listed]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise LangevinError(f"expected a manifest of samples in {path}, it cannot be read: {error!r}") from None
+
+    def _write_manifest(self, samples: Iterable[Sample]) -> None:
+        samples = list(samples)
+        listed = [{"file": s.path.name, "step": s.step, "sha256": s.sha256, "about": s.about} for s in samples]
+        write_atomic(self.folder / MANIFEST, json.dumps({"format": 1, "samples": listed}, indent=1).encode())
+        self.samples = samples
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters (tied ones once) and buffers of a model, by name, contiguous and on the CPU."""
+    named = dict(model.named_parameters()) | {n: b for n, b in model.named_buffers() if n in model.state_dict()}
+    return {name: tensor.detach().contiguous().cpu() for name, tensor in named.items()}
+
+
+def load_weights(model: nn.Module, tensors: dict[str, Tensor], source: str) -> None:
+    """Copy stored tensors into a model, refusing any difference in names or shapes."""
+    expected = {name: tuple(tensor.shape) for name, tensor in weights(model).items()}
+    got = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    if expected != got:
+        name = sorted(name for name in expected | got if expected.get(name) != got.get(name))[0]
+        raise DamagedSample(
+            f"{source} does not fit the model: {name} is {got.get(name, 'absent')} there, "
+            f"{expected.get(name, 'absent')} in the model; use the store of this model"
+        )
+    model.load_state_dict(tensors, strict=False)
