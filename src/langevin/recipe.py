@@ -58,8 +58,8 @@ class Model(Table):
     layers: int = Field(2, ge=1)
     embed: int | None = Field(None, ge=1, description="None: as wide as the hidden layers")
     dropout: float = Field(0.0, ge=0, lt=1)
-    init: Literal["uniform", "authors"] = "uniform"
-    init_scale: float = Field(0.08, gt=0)
+    init: Literal["fan", "uniform", "authors"] = "fan"
+    init_scale: float = Field(0.05, gt=0, description="for 'uniform' and 'authors'")
     forget_bias: float = 1.0
 
 
