@@ -10,4 +10,4 @@ __version__ = "0.1.0"
 __all__ = [
     "PSGLD", "SGHMC", "SGLD", "SGNHT", "Averaged", "LangevinError", "Sample", "SampleStore", "Sampler", "Santa",
     "average",
-]  # fmt: skip
+]

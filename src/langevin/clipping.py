@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -17,7 +19,7 @@ class Clipper:
         self.asked, self.acted = 0, 0
 
     @torch.no_grad()
-    def clip_(self, parameters: list[Tensor]) -> None:
+    def clip_(self, parameters: Sequence[Tensor]) -> None:
         if self.mode == "none":
             return
         grads = [p.grad for p in parameters if p.grad is not None]

@@ -17,15 +17,16 @@ class Pace:
         self.steps_per_epoch = steps_per_epoch
         self.total = steps(run.epochs)
         self.burn_in = steps(run.burn_in) if run.burn_in else 0
-        self.interval = steps(run.sample_every)
+        self.interval = max(1.0, run.sample_every * steps_per_epoch)
         self.ramp = steps(run.temperature_ramp) if run.temperature_ramp else 0
         self.cycle = steps(run.cycle)
-        self.factor: Schedule = {
-            "constant": constant,
-            "step": lambda: step_decay(steps(run.decay_after), steps(run.decay_every), run.decay_factor),
-            "polynomial": lambda: polynomial(steps(run.poly_offset), run.poly_power),
-            "cyclical": lambda: self._cyclical(cosine_cyclical(self.cycle, run.cycle_floor)),
-        }[run.lr_schedule]()
+        choices: dict[str, Schedule] = {
+            "constant": constant(),
+            "step": step_decay(steps(run.decay_after), steps(run.decay_every), run.decay_factor),
+            "polynomial": polynomial(steps(run.poly_offset), run.poly_power),
+            "cyclical": self._cyclical(cosine_cyclical(self.cycle, run.cycle_floor)),
+        }
+        self.factor = choices[run.lr_schedule]
 
     def _cyclical(self, wave: Schedule) -> Schedule:
         return lambda step: 1.0 if step < self.burn_in else wave(step - self.burn_in)
@@ -51,8 +52,13 @@ class Pace:
 
     def is_record(self, step: int) -> bool:
         """Whether to validate after this many steps."""
-        return step > 0 and ((step - self.burn_in) % self.interval == 0 or step == self.total)
+        return step > 0 and (self._on_grid(step) or step == self.total)
 
     def is_sample(self, step: int) -> bool:
         """Whether the weights after this many steps are a sample of the posterior."""
-        return step > self.burn_in and (step - self.burn_in) % self.interval == 0 and not self.explores(step - 1)
+        return step > self.burn_in and self._on_grid(step) and not self.explores(step - 1)
+
+    def _on_grid(self, step: int) -> bool:
+        """At a whole number of sampling intervals from the end of burn-in, rounded to a step."""
+        passed = step - self.burn_in
+        return round(round(passed / self.interval) * self.interval) == passed

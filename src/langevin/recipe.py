@@ -84,9 +84,11 @@ class SamplerSettings(Table):
     def _known(self) -> SamplerSettings:
         names = [*SAMPLERS, *OPTIMISERS]
         if self.name not in names:
-            raise ValueError(f"sampler name must be one of {', '.join(names)}, got {self.name!r}{nearest(self.name, names)}")
+            hint = nearest(self.name, names)
+            raise ValueError(f"sampler name must be one of {', '.join(names)}, got {self.name!r}{hint}")
         if self.name in OPTIMISERS and (self.temperature or self.prior_var is not None):
-            raise ValueError(f"{self.name} is an optimiser: temperature 0, no prior; use {self.resolved()[0]!r} to sample")
+            sampler = self.resolved()[0]
+            raise ValueError(f"{self.name} is an optimiser: temperature 0, no prior; use {sampler!r} to sample")
         cls, settings = self.resolved()
         allowed = set(SAMPLERS[cls].__init__.__code__.co_varnames)
         foreign = sorted(set(settings) - allowed)

@@ -24,7 +24,7 @@ from .recipe import Recipe, load_recipe
 
 RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES = (
     "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples",
-)  # fmt: skip
+)
 
 
 class RunFolder:
@@ -112,7 +112,7 @@ def origin(recipe: Recipe) -> dict[str, Any]:
         "commit": commit(),
         "machine": {"system": platform.platform(), "cores": os.cpu_count(), "device": recipe.run.device,
                     "threads": recipe.run.threads or torch.get_num_threads()},
-    }  # fmt: skip
+    }
 
 
 def commit() -> str | None:

@@ -65,9 +65,11 @@ class Trainer:
 
     @property
     def finished(self) -> bool:
-        return self.stopped_early or self.step >= self.pace.total and self.recorded >= self.step
+        return self.stopped_early or (self.step >= self.pace.total and self.recorded >= self.step)
 
-    def run(self, on_step: Callable[[Trainer], None] = lambda _: None, stop: Callable[[], bool] = lambda: False) -> None:
+    def run(
+        self, on_step: Callable[[Trainer], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
+    ) -> None:
         """Train to the end. When `stop` (asked after every batch) says yes, save and raise Interrupted."""
         saved = started = time.monotonic()
         before = self.seconds
@@ -100,8 +102,8 @@ class Trainer:
         value = loss.item()
         if not math.isfinite(value):
             raise LangevinError(
-                f"the loss became {value} at step {self.step} (epoch {epoch + 1}); the run stands at its last checkpoint "
-                f"with {len(self.store)} samples. Lower lr or temperature, or set clip='norm', and train again"
+                f"the loss became {value} at step {self.step} (epoch {epoch + 1}); the run stands at its last "
+                f"checkpoint with {len(self.store)} samples. Lower lr or temperature, or set clip='norm', and train again"
             )
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self.clipper.clip_(self.trained)
@@ -156,7 +158,7 @@ class Trainer:
             "stopped_early": self.stopped_early, "clipped": self.clipper.acted, "clip_asked": self.clipper.asked,
             "averaged": self.running.count, "groups": groups, "losses": self.losses, "history": self.history,
             "seconds": self.seconds, "num_data": self.task.num_data,
-        }  # fmt: skip
+        }
         self.folder.save_checkpoint(tensors, progress)
 
     def _restore(self) -> None:

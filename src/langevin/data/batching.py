@@ -23,7 +23,7 @@ class SuccessiveBatches:
     def __init__(self, streams: Tensor, window: int) -> None:
         if streams.shape[1] < 2:
             raise LangevinError(f"expected at least 2 tokens in each of {streams.shape[0]} streams, got "
-                                f"{streams.shape[1]}; use a longer text or a smaller batch_size")  # fmt: skip
+                                f"{streams.shape[1]}; use a longer text or a smaller batch_size")
         self.streams, self.window = streams, window
 
     @property
@@ -48,7 +48,7 @@ class RandomBatches:
     def __init__(self, sequence: Tensor, rows: int, window: int, seed: int) -> None:
         if len(sequence) < window + 1:
             raise LangevinError(f"expected at least {window + 1} tokens for one window, got {len(sequence)}; "
-                                f"use a longer text or a smaller window")  # fmt: skip
+                                f"use a longer text or a smaller window")
         self.sequence, self.rows, self.window, self.seed = sequence, rows, window, seed
 
     @property

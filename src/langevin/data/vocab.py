@@ -26,7 +26,8 @@ class Vocabulary:
         if level not in LEVELS:
             raise LangevinError(f"level must be one of {', '.join(LEVELS)}, got {level!r}")
         if len(set(tokens)) != len(tokens) or not tokens:
-            raise LangevinError(f"a vocabulary needs distinct tokens, got {len(tokens)} with {len(set(tokens))} distinct")
+            distinct = len(set(tokens))
+            raise LangevinError(f"a vocabulary needs distinct tokens, got {len(tokens)} with {distinct} distinct")
         self.level, self.tokens = level, tokens
         self.numbers = {token: number for number, token in enumerate(tokens)}
 
@@ -39,12 +40,13 @@ class Vocabulary:
         counts = Counter(split(raw, level))
         if level != "word":
             return cls(level, sorted(counts))
-        ranked = sorted((t for t in counts if counts[t] >= min_count), key=lambda t: (-counts[t], t))
-        kept = ranked[:max_size]
-        if len(kept) < len(counts) and UNKNOWN not in kept:
-            kept = [UNKNOWN, *(kept if max_size is None else kept[: max_size - 1])]
-        if END in counts and END not in kept:
-            kept[-1:] = [END]
+        always = {END} & counts.keys()
+        frequent = [t for t in counts if counts[t] >= min_count or t in always]
+        if len(frequent) < len(counts) or (max_size is not None and len(frequent) > max_size):
+            always.add(UNKNOWN)
+        words = sorted((t for t in frequent if t not in always), key=lambda t: (-counts[t], t))
+        room = None if max_size is None else max(0, max_size - len(always))
+        kept = sorted([*always, *words[:room]], key=lambda t: (-counts[t], t))
         return cls(level, kept)
 
     def encode(self, raw: bytes) -> Tensor:

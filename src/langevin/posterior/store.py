@@ -18,6 +18,7 @@ from ..files import write_atomic
 from .select import choose
 
 MANIFEST = "manifest.json"
+REMEDY = "go on without it by --skip-damaged, or SampleStore(folder, skip_damaged=True)"
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,12 @@ class Sample:
         try:
             content = self.path.read_bytes()
             if hashlib.sha256(content).hexdigest() != self.sha256:
-                raise DamagedSample(f"sample {self.path} was changed after it was written (its hash differs)")
+                raise DamagedSample(f"sample {self.path} was changed after it was written (its hash differs); {REMEDY}")
             return safetensors.torch.load(content)
         except FileNotFoundError:
-            raise DamagedSample(f"sample {self.path} is listed in {MANIFEST} but is not there") from None
+            raise DamagedSample(f"sample {self.path} is listed in {MANIFEST} but is not there; {REMEDY}") from None
         except (OSError, SafetensorError) as error:
-            raise DamagedSample(f"sample {self.path} cannot be read: {error}") from None
+            raise DamagedSample(f"sample {self.path} cannot be read: {error}; {REMEDY}") from None
 
     def load_into(self, model: nn.Module) -> None:
         """Put these weights into a model of the same shape."""
@@ -54,7 +55,7 @@ class SampleStore:
     """An append-only folder of samples. Burn-in and thinning are the reader's choice: everything is kept.
 
     >>> store = SampleStore(folder)
-    >>> store.append(model, step=100)
+    >>> sample = store.append(model, step=100)
     >>> [sample.step for sample in store.read()]
     [100]
     """

@@ -6,9 +6,9 @@ from .base import Task
 from .language_model import LanguageModelTask
 
 
-def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None) -> LanguageModelTask:
-    """Load the data of a recipe; with the vocabulary of a trained model, in that model's numbering."""
-    return LanguageModelTask(recipe, vocabulary)
+def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None, sha256: str | None = None) -> LanguageModelTask:
+    """Load the data of a recipe: for a trained model in its vocabulary, and refused if it is no longer the same."""
+    return LanguageModelTask(recipe, vocabulary, sha256)
 
 
 __all__ = ["Task", "open_task"]

@@ -23,10 +23,17 @@ class LanguageModelTask:
 
     name, score = "language-model", "nll"
 
-    def __init__(self, recipe: Recipe, vocabulary: Vocabulary | None = None) -> None:
+    def __init__(
+        self, recipe: Recipe, vocabulary: Vocabulary | None = None, expected_sha256: str | None = None
+    ) -> None:
         self.recipe, data = recipe, recipe.data
         raw = read_corpus(data.corpus)
         self.data_sha256 = sha256(raw)
+        if expected_sha256 not in (None, self.data_sha256):
+            raise LangevinError(
+                f"{data.corpus} changed since this run began (its sha256 was {expected_sha256}, "
+                f"is {self.data_sha256}); bring back the old text or train anew"
+            )
         self.vocabulary = vocabulary or Vocabulary.build(
             raw, data.level, min_count=data.min_count, max_size=data.max_vocab
         )
@@ -50,11 +57,19 @@ class LanguageModelTask:
             needed = data.batch_size * 2 + 1 if name == "train" else 2
             if len(piece) < needed:
                 raise LangevinError(
-                    f"the text is too short: {len(sequence)} tokens leave {len(piece)} for {name}, at least {needed} are "
-                    f"needed with batch_size {data.batch_size}; use a longer text or a smaller batch_size"
+                    f"the text is too short: {len(sequence)} tokens leave {len(piece)} for {name}, at least {needed} "
+                    f"are needed with batch_size {data.batch_size}; use a longer text or a smaller batch_size"
                 )
         rows = {name: max(1, min(data.batch_size, len(p) // (data.window + 1))) for name, p in pieces.items()}
         return {name: streams_of(piece, rows[name]) for name, piece in pieces.items()}
+
+    def add_text(self, raw: bytes) -> None:
+        """Offer another text, in the model's vocabulary, as the split "text"."""
+        sequence = self.vocabulary.encode(raw)
+        if len(sequence) < 2:
+            raise LangevinError(f"expected at least 2 tokens to score, got {len(sequence)}; use a longer text")
+        rows = max(1, min(self.recipe.data.batch_size, len(sequence) // 1000))
+        self.evaluated["text"] = SuccessiveBatches(streams_of(sequence, rows), self.recipe.data.window)
 
     def build_model(self) -> LanguageModel:
         m = self.recipe.model

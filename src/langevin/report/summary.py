@@ -1,0 +1,82 @@
+"""Facts of a run and results of an evaluation, as data and as tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from ..runfolder import RunFolder
+from .terminal import curve, duration, table
+
+
+def run_summary(folder: RunFolder) -> dict[str, Any]:
+    """Everything `langevin show` knows, JSON-ready."""
+    recipe, progress, store = folder.recipe, folder.progress() or {}, folder.store()
+    name, settings = recipe.sampler.resolved()
+    history = progress.get("history", [])
+    step, total = progress.get("step", 0), progress.get("total")
+    state = "finished" if progress.get("finished") else "not started" if not step else "can be resumed"
+    if progress.get("stopped_early"):
+        state = "finished (stopped early: the running average no longer improved)"
+    run, origin = recipe.run, folder.origin
+    clipped = f"{progress['clipped']} of {progress['clip_asked']} steps" if progress.get("clip_asked") else "never"
+    facts = {
+        "recipe": recipe.title or recipe.task,
+        "state": state,
+        "progress": f"step {step} of {total}" if total else "step 0",
+        "time": duration(progress.get("seconds", 0.0)),
+        "data": f"{recipe.data.corpus} by {recipe.data.level}, {recipe.data.batching} batches of "
+                f"{recipe.data.batch_size}×{recipe.data.window}, N = {progress.get('num_data', '?')}",
+        "model": f"{recipe.model.layers}×{recipe.model.hidden} {recipe.model.cell}, dropout {recipe.model.dropout:g}",
+        "sampler": f"{name}, " + ", ".join(f"{k} {v}" for k, v in settings.items()),
+        "schedule": f"{run.epochs:g} epochs, burn-in {run.burn_in:g}, a sample every {run.sample_every:g}, "
+                    f"lr {run.lr_schedule}, clip {run.clip}",
+        "gradient clipped": clipped,
+        "samples": f"{len(store)} stored",
+        "made with": f"langevin {origin['versions']['langevin']}, torch {origin['versions']['torch']}, "
+                     f"commit {origin['commit']}",
+        "machine": f"{origin['machine']['threads']} threads on {origin['machine']['device']}",
+    }
+    averages = [line["average"] for line in history if "average" in line]
+    return {
+        "facts": facts, "step": step, "total": total, "finished": bool(progress.get("finished")),
+        "samples": len(store), "seconds": progress.get("seconds", 0.0), "history": history,
+        "valid": history[-1]["valid"] if history else None, "average": averages[-1] if averages else None,
+    }
+
+
+def learning_table(summary: dict[str, Any], rows: int = 12) -> Table:
+    """The learning curve, thinned to some lines, with learning rate and temperature at each."""
+    history = summary["history"]
+    last = len(history) - 1
+    keep = sorted({round(i * last / (rows - 1)) for i in range(rows)})
+    score = next(iter(history[0]["valid"]))
+    made = table(
+        f"learning curve, validation {score}: {curve([line['valid'][score] for line in history])}",
+        ("epoch", "lr", "temperature", "training loss", "this sample", "running average"),
+        [
+            (
+                f"{line['epoch']:.2f}", f"{line['lr']:.3g}", f"{line['temperature']:.3g}", f"{line['train_loss']:.4f}",
+                f"{line['valid'][score]:.4f}", f"{line['average'][score]:.4f}" if "average" in line else "",
+            )
+            for line in (history[number] for number in keep)
+        ],
+    )
+    return made
+
+
+def evaluation_table(result: dict[str, Any]) -> Table:
+    names = list(result["averaged"])
+    return table(
+        f"{result['run']} on {result['split']}, {result['select']} collection, temperature {result['temperature']:g}",
+        ("model", *names),
+        [
+            ("last sample", *(number(result["single"][n]) for n in names)),
+            (f"average of {result['samples']}", *(number(result["averaged"][n]) for n in names)),
+        ],
+    )
+
+
+def number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.4f}"

@@ -1,0 +1,100 @@
+"""The steps behind the commands: start, resume, open, evaluate. No printing here."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .data.corpora import read_corpus
+from .errors import LangevinError
+from .evaluate import evaluate
+from .recipe import Recipe
+from .runfolder import RECIPE, RunFolder
+from .tasks import open_task
+from .tasks.language_model import LanguageModelTask
+from .train import Interrupted, Trainer, prepare_device
+
+
+def start(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Trainer:
+    """A trainer in a new run folder."""
+    prepare_device(recipe)
+    task = open_task(recipe)
+    if overwrite and (out / RECIPE).is_file():
+        shutil.rmtree(out)
+    return Trainer(RunFolder.create(out, recipe, task.vocabulary, task.data_sha256), task)
+
+
+def resume(path: Path) -> Trainer:
+    """A trainer that stands where the run in this folder stopped."""
+    folder = RunFolder(path)
+    return Trainer(folder, open_run_task(folder))
+
+
+def open_run_task(folder: RunFolder) -> LanguageModelTask:
+    """The data that a run was trained on."""
+    return open_task(folder.recipe, folder.vocabulary, folder.origin["data_sha256"])
+
+
+def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> None:
+    """Run; Ctrl-C or SIGTERM ends it after the batch at hand (at once while it evaluates), with a checkpoint."""
+    asked = False
+
+    def handler(*_: object) -> None:
+        nonlocal asked
+        asked = True
+        if trainer.evaluating:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        trainer.run(on_step, lambda: asked)
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which samples of a run to use."""
+
+    how: str = "thinned"
+    samples: int | None = None
+    discard: int = 0
+    skip_damaged: bool = False
+
+
+def select(folder: RunFolder, selection: Selection) -> tuple[list[Any], list[str]]:
+    """The chosen samples, and the damaged ones that were left out."""
+    store = folder.store(skip_damaged=selection.skip_damaged)
+    return store.select(selection.how, selection.samples, discard=selection.discard), store.skipped
+
+
+def evaluate_run(
+    path: Path, split: str, selection: Selection, text: Path | None = None,
+    on_start: Callable[[int], Callable[[], None]] = lambda n: lambda: None,
+) -> dict[str, Any]:
+    """Metrics of a run on one of its splits, or on another text."""
+    folder = RunFolder(path)
+    samples, skipped = select(folder, selection)
+    task = open_run_task(folder)
+    if text is not None:
+        split = "text"
+        task.add_text(read_corpus(str(text)))
+    elif split not in task.evaluated:
+        raise LangevinError(f"split must be one of {', '.join(task.evaluated)}, got {split!r}")
+    model = task.build_model().to(prepare_device(folder.recipe))
+    numbers = evaluate(task, model, samples, split, on_start(len(samples)))
+    return {
+        "task": task.name, "run": str(path), "split": split, "select": selection.how, "samples": len(samples),
+        "temperature": folder.recipe.sampler.resolved()[1]["temperature"], "threads": torch.get_num_threads(),
+        "skipped": skipped, **numbers,
+    }
+
+
+__all__ = ["Interrupted", "Selection", "evaluate_run", "open_run_task", "resume", "select", "start", "train_until_done"]

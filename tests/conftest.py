@@ -1,0 +1,81 @@
+"""Shared fixtures: a tiny text, a tiny recipe, a finished tiny run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from langevin.cli import main
+from langevin.recipe import Recipe, load_recipe
+from langevin.workflow import start
+
+torch.set_num_threads(1)
+
+SENTENCE = "The French were near. It was a clear night, and the snow lay deep on the road to the village of Bogucharovo. "
+TINY = [
+    "hidden=8", "layers=1", "batch_size=4", "window=10", "epochs=2", "burn_in=1", "sample_every=0.25", "patience=none",
+    "threads=1", "parts=[80,10,10]", "split=contiguous", "burn_in_temperature=none",
+]
+
+
+@pytest.fixture(scope="session")
+def text_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "night.txt"
+    path.write_text(SENTENCE * 30)
+    return path
+
+
+@pytest.fixture
+def tiny(text_file: Path):
+    """Builds a small recipe; arguments override its keys."""
+
+    def build(*overrides: str) -> Recipe:
+        return load_recipe("text", [f"corpus={text_file}", *TINY, *overrides])
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def finished_run(text_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder with four samples; tests that damage it must copy it first."""
+    out = tmp_path_factory.mktemp("runs") / "night"
+    trainer = start(load_recipe("text", [f"corpus={text_file}", *TINY]), out)
+    trainer.run()
+    return out
+
+
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """Runs the command in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["langevin", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        capsys.readouterr()
+        code: object = 0
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        captured = capsys.readouterr()
+        assert isinstance(code, int)
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def langevin():
+    """Runs the command in a process of its own, on one thread."""
+
+    def call(*arguments: object, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", "from langevin.cli import main; main()", *map(str, arguments)]
+        env = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200", "NO_COLOR": "1"} | environment
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
+
+    return call

@@ -1,0 +1,87 @@
+"""Probabilities are averaged: not logits, not log-probabilities, not losses."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from langevin import LangevinError, SampleStore, average
+from langevin.posterior import average as room
+from langevin.posterior.average import LogMean
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Two samples of a one-input model whose logits are (0, 0) and (0, log 9): p(class 1) is 0.5 and 0.9."""
+    model, store = nn.Linear(1, 2, bias=False), SampleStore(tmp_path)
+    for step, logit in ((1, 0.0), (2, math.log(9.0))):
+        with torch.no_grad():
+            model.weight.copy_(torch.tensor([[0.0], [logit]]))
+        store.append(model, step)
+    return store
+
+
+def check_average(store):
+    result = average(store, nn.Linear(1, 2, bias=False), lambda m: m(torch.ones(1, 1)))
+    torch.testing.assert_close(result.probabilities, torch.tensor([[0.3, 0.7]]))
+    torch.testing.assert_close(result.std, torch.full((1, 2), 0.4 / math.sqrt(2)))
+    assert result.samples == 2
+
+
+def test_average_of_probabilities_and_spread(store):
+    check_average(store)
+
+
+def test_averaging_logits_would_fail(store, monkeypatch):
+    """The planted bug: a mean of logits gives p = 0.75 where the mean of probabilities is 0.7."""
+    monkeypatch.setattr(room.torch, "softmax", lambda logits, dim: logits)
+    with pytest.raises(AssertionError):
+        check_average(store)
+
+
+def test_log_mean_differs_from_mean_of_logs():
+    mean = LogMean()
+    for p in (0.5, 0.9):
+        mean.add(torch.log(torch.tensor([p])))
+    assert math.isclose(float(mean.value().exp()), 0.7, rel_tol=1e-6)
+    assert abs(math.sqrt(0.5 * 0.9) - 0.7) > 0.02  # what averaging log-probabilities would give
+
+
+def test_log_mean_survives_tiny_probabilities():
+    mean = LogMean()
+    mean.add(torch.tensor([-2000.0]))
+    mean.add(torch.tensor([-1000.0]))
+    assert math.isclose(float(mean.value()), -1000 - math.log(2), rel_tol=1e-6)
+
+
+def test_one_sample_equals_the_plain_model(tmp_path):
+    model, store = nn.Linear(3, 4), SampleStore(tmp_path)
+    store.append(model, 1)
+    x = torch.randn(5, 3)
+    result = average(store, nn.Linear(3, 4), lambda m: m(x))
+    assert torch.equal(result.probabilities, torch.softmax(model(x), -1))
+    assert not result.std.any()
+    mean = LogMean()
+    mean.add(x)
+    assert torch.equal(mean.value(), x)
+
+
+def test_the_model_gets_its_weights_and_mode_back(store):
+    model = nn.Linear(1, 2, bias=False).train()
+    before = model.weight.detach().clone()
+    average(store, model, lambda m: m(torch.ones(1, 1)))
+    assert torch.equal(model.weight, before)
+    assert model.training
+
+
+def test_a_selection_of_samples_can_be_averaged(store):
+    result = average(store.select("backward", 1), nn.Linear(1, 2, bias=False), lambda m: m(torch.ones(1, 1)))
+    torch.testing.assert_close(result.probabilities[0, 1], torch.tensor(0.9))
+
+
+def test_nothing_to_average(tmp_path):
+    with pytest.raises(LangevinError, match="at least one sample"):
+        average([], nn.Linear(1, 2), lambda m: m(torch.ones(1, 1)))
+    with pytest.raises(LangevinError, match="at least one sample"):
+        LogMean().value()

@@ -1,0 +1,65 @@
+import math
+
+import pytest
+import torch
+
+from langevin.errors import LangevinError
+from langevin.tasks import open_task
+
+
+def test_perplexity_of_three_tokens_by_hand(tiny):
+    task = open_task(tiny())
+    log_p = torch.log(torch.tensor([0.5, 0.25, 0.125]))
+    numbers = task.metrics(log_p, "test")
+    assert math.isclose(numbers["nll"], 2 * math.log(2), rel_tol=1e-6)  # (1 + 2 + 3)/3 bits
+    assert math.isclose(numbers["perplexity"], 4.0, rel_tol=1e-6)
+    assert numbers["tokens"] == 3
+
+
+def test_num_data_counts_tokens_and_random_covers_the_same_text(tiny):
+    successive, random = open_task(tiny()), open_task(tiny("batching=random"))
+    assert successive.num_data == random.num_data == sum(successive.terms(i) for i in range(len(successive.training)))
+    assert successive.terms(len(successive.training) - 1) < successive.terms(0)  # a ragged last batch is counted as it is
+
+
+def test_carried_evaluation_equals_one_pass(tiny):
+    task = open_task(tiny())
+    model = task.build_model()
+    streams = task.evaluated["valid"].streams
+    logits, _ = model.eval()(streams[:, :-1])
+    expected = torch.log_softmax(logits, -1).gather(-1, streams[:, 1:, None]).flatten()
+    torch.testing.assert_close(task.log_probs(model, "valid"), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_random_models_are_evaluated_from_zero_state_in_each_window(tiny):
+    task = open_task(tiny("batching=random"))
+    model = task.build_model()
+    streams = task.evaluated["valid"].streams
+    logits, _ = model.eval()(streams[:, 10:20])
+    expected = torch.log_softmax(logits, -1).gather(-1, streams[:, 11:21, None])[..., 0]
+    scored = task.log_probs(model, "valid").view(streams.shape[0], -1)
+    torch.testing.assert_close(scored[:, 10:20], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_another_text_is_scored_in_the_model_s_vocabulary(tiny):
+    task = open_task(tiny())
+    task.add_text(b"the snow lay deep")
+    assert len(task.log_probs(task.build_model(), "text")) == 16
+    with pytest.raises(LangevinError, match="'Z'"):
+        task.add_text(b"Zebra")
+    with pytest.raises(LangevinError, match="at least 2 tokens"):
+        task.add_text(b"t")
+
+
+def test_too_short_text_is_refused(tiny, tmp_path):
+    path = tmp_path / "short.txt"
+    path.write_text("A few words.")
+    with pytest.raises(LangevinError, match="too short"):
+        open_task(tiny(f"corpus={path}"))
+
+
+@pytest.mark.parametrize("level", ["byte", "char", "word"])
+def test_every_level_trains(tiny, level, tmp_path):
+    task = open_task(tiny(f"level={level}"))
+    loss, _ = task.loss(task.build_model(), 0, 0, None)
+    assert abs(loss.item() - math.log(len(task.vocabulary))) < 0.7

@@ -1,0 +1,58 @@
+"""What the README tells works: its Python runs, its commands run, its table is made from results/."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+
+import langevin
+
+from .conftest import TINY
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
+COMMANDS = [
+    line.removeprefix("$ langevin ") for kind, block in BLOCKS if kind == "console" for line in block.splitlines() if line
+]
+
+
+@pytest.mark.parametrize("code", [block for kind, block in BLOCKS if kind == "python"])
+def test_python_runs(code, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    assert "±" in capsys.readouterr().out
+
+
+def test_commands_run(cli, tmp_path, monkeypatch, text_file):
+    """In the order of the README, in one folder, with training cut down to the size of a test."""
+    monkeypatch.chdir(tmp_path)
+    Path("my.txt").write_text(text_file.read_text() + "Once upon a time. " * 20)
+    assert len(COMMANDS) >= 8
+    for command in COMMANDS:
+        arguments = shlex.split(command)
+        if arguments[0] == "train":
+            arguments += [a for override in [*TINY, "corpus=my.txt"] for a in ("--set", override)]
+        if arguments[0] == "evaluate" and "--samples" in arguments:
+            arguments[arguments.index("--samples") + 1] = "2"
+        code, _, messages = cli(*arguments)
+        assert code == 0, f"{command}: {messages}"
+
+
+@pytest.mark.parametrize("name", [m.name for m in pkgutil.walk_packages(langevin.__path__, "langevin.")])
+def test_docstring_examples(name, tmp_path):
+    module = importlib.import_module(name)
+    names = vars(module) | {"torch": torch, "model": torch.nn.Linear(2, 2), "folder": tmp_path}
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, globs=names):
+        result = doctest.DocTestRunner().run(test)
+        assert not result.failed, test.name
+
+
+def test_make_targets_named_in_the_readme_exist():
+    makefile = (Path(__file__).parents[1] / "Makefile").read_text()
+    for target in re.findall(r"^make (\S+)", README, flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target

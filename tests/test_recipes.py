@@ -1,0 +1,87 @@
+import pytest
+
+from langevin.errors import LangevinError
+from langevin.recipe import Recipe, SamplerSettings, load_recipe, locate, shipped
+from langevin.samplers import SAMPLERS
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_recipe_loads_and_survives_a_round_trip(name, tmp_path):
+    recipe = load_recipe(name)
+    assert recipe.title
+    path = tmp_path / "r.toml"
+    path.write_text(recipe.to_toml())
+    assert load_recipe(path) == recipe
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+def test_character_recipes_are_the_paper_s(cell):
+    sampler, optimiser = load_recipe(f"wp-{cell}-psgld"), load_recipe(f"wp-{cell}-rmsprop")
+    assert sampler.data == optimiser.data
+    assert (sampler.model, sampler.run) == (optimiser.model, optimiser.run)
+    assert (sampler.data.batch_size, sampler.data.window, sampler.data.parts) == (100, 100, (260, 32, 33))
+    assert (sampler.run.epochs, sampler.run.burn_in, sampler.run.sample_every) == (20, 4, 0.5)
+    assert sampler.sampler.resolved()[1]["temperature"] == 1
+    assert optimiser.sampler.resolved() == ("psgld", {"temperature": 0.0, "lr": 2e-3, "beta": 0.99, "eps": 1e-8})
+
+
+def test_overrides():
+    recipe = load_recipe("text", ["epochs=6", "sampler.lr=0.5", "cell=gru", "patience=none", "parts=[8,1,1]"])
+    assert (recipe.run.epochs, recipe.sampler.lr, recipe.model.cell, recipe.run.patience) == (6, 0.5, "gru", None)
+    assert recipe.data.parts == (8, 1, 1)
+
+
+def test_keys_are_unique_across_tables():
+    assert locate("lr") == ("sampler", "lr")
+    from langevin.recipe import all_keys
+
+    assert len(set(all_keys())) == len(all_keys())
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("epoch=4", "unknown recipe key 'epoch'; did you mean 'epochs'"),
+        ("model.lr=4", "unknown recipe key"),
+        ("epochs", "expected key=value"),
+        ("lr=-1", "sampler.lr: input should be greater than 0, got -1"),
+        ("temperature=-0.5", "greater than or equal to 0, got -0.5"),
+        ("prior_var=0", "greater than 0"),
+        ("burn_in=10", "burn_in must be shorter than the run of 10 epochs, got 10"),
+        ("sample_every=7", "no sample would be collected"),
+        ("name=psgdl", "did you mean 'psgld'"),
+        ("friction=0.5", "psgld has no setting 'friction'"),
+        ("cell=transformer", "'lstm', 'gru' or 'rnn', got 'transformer'"),
+        ("parts=[1,0,1]", "three positive numbers"),
+        ("name=rmsprop", "is an optimiser: temperature 0"),
+        ("dropout=1", "less than 1"),
+    ],
+)
+def test_impossible_recipes_are_refused(override, message):
+    with pytest.raises(LangevinError, match=message.replace("(", r"\(")):
+        load_recipe("text", [override])
+
+
+def test_unknown_keys_in_a_file_are_refused(tmp_path):
+    path = tmp_path / "r.toml"
+    path.write_text("[run]\nepocs = 3\n")
+    with pytest.raises(LangevinError, match=r"unknown recipe key 'run.epocs'; did you mean 'epochs'"):
+        load_recipe(path)
+    path.write_text("[run\n")
+    with pytest.raises(LangevinError, match="not valid TOML"):
+        load_recipe(path)
+
+
+def test_unknown_recipe_suggests_the_nearest():
+    with pytest.raises(LangevinError, match="did you mean 'wp-lstm-psgld'"):
+        load_recipe("wp-lstm-psgd")
+
+
+def test_a_recipe_is_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        Recipe().task = "other"
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_can_be_named(name):
+    assert SamplerSettings(name=name).resolved()[0] == name
