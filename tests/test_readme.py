@@ -56,3 +56,10 @@ def test_make_targets_named_in_the_readme_exist():
     makefile = (Path(__file__).parents[1] / "Makefile").read_text()
     for target in re.findall(r"^make (\S+)", README, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_results_table_is_made_from_the_results():
+    """`langevin tables` would change nothing."""
+    from langevin.report.results import refresh
+
+    assert refresh(README, Path(__file__).parents[1] / "results") == README

@@ -12,11 +12,14 @@ from rich.text import Text
 
 from .demo import run_demo
 from .errors import LangevinError
+from .files import write_atomic
 from .generate import generate as generate_tokens
 from .recipe import load_recipe, shipped
-from .report.summary import evaluation_table, learning_table, run_summary
+from .report.results import record as record_run
+from .report.results import refresh
+from .report.summary import curve_table, evaluation_table, learning_table, run_summary
 from .report.terminal import TrainingProgress, counting, duration, messages, screen, table
-from .runfolder import RunFolder
+from .runfolder import RunFolder, write_json
 from .train import Interrupted, Trainer, prepare_device
 from .workflow import Selection, evaluate_run, open_run_task, select, start, train_until_done
 from .workflow import resume as resume_run
@@ -73,19 +76,23 @@ def evaluate(
     samples: Samples = None,
     discard: Discard = 0,
     text: Annotated[Path | None, typer.Option(help="score this text file instead of a split")] = None,
+    curve: Annotated[bool, typer.Option("--curve", help="all three collections by number of samples")] = False,
     skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Metrics of the last sample and of the averaged model."""
     with counting("samples", quiet or as_json) as begin:
-        result = evaluate_run(folder, split, Selection(select, samples, discard, skip_damaged), text, begin)
+        chosen = Selection(select, samples, discard, skip_damaged)
+        result = evaluate_run(folder, split, chosen, text, begin, curve=curve)
     for problem in result["skipped"]:
         messages.print(f"skipped: {problem}", style="yellow")
     if as_json:
         print(json.dumps(result))
     else:
         screen.print(evaluation_table(result))
+        if curve:
+            screen.print(curve_table(result["curve"]))
 
 
 @app.command()
@@ -146,6 +153,28 @@ def recipes(as_json: Json = False) -> None:
         print(json.dumps(listed))
     else:
         screen.print(table("recipes", ("name", "what it is"), listed.items()))
+
+
+@app.command()
+def record(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="the JSON file to write")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an older file")] = False,
+) -> None:
+    """Evaluate a finished run on validation and test, every collection, and keep the numbers."""
+    if out.exists() and not overwrite:
+        raise LangevinError(f"{out} exists; choose another --out or allow --overwrite")
+    with counting("samples") as begin:
+        write_json(out, record_run(folder, begin))
+
+
+@app.command()
+def tables(
+    readme: Annotated[Path, typer.Option(help="the page to refresh")] = Path("README.md"),
+    results: Annotated[Path, typer.Option(help="folder of recorded numbers")] = Path("results"),
+) -> None:
+    """Make the table of results in the README anew from the recorded numbers."""
+    write_atomic(readme, refresh(readme.read_text(), results).encode())
 
 
 @app.command()

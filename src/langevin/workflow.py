@@ -18,7 +18,7 @@ from .recipe import Recipe
 from .runfolder import RECIPE, RunFolder
 from .tasks import open_task
 from .tasks.language_model import LanguageModelTask
-from .train import Interrupted, Trainer, prepare_device
+from .train import Trainer, prepare_device
 
 
 def start(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Trainer:
@@ -59,6 +59,10 @@ def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> No
             signal.signal(number, old)
 
 
+Begin = Callable[[int], Callable[[], None]]
+"""Told the number of pieces of work, returns what to call after each."""
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which samples of a run to use."""
@@ -76,8 +80,8 @@ def select(folder: RunFolder, selection: Selection) -> tuple[list[Any], list[str
 
 
 def evaluate_run(
-    path: Path, split: str, selection: Selection, text: Path | None = None,
-    on_start: Callable[[int], Callable[[], None]] = lambda n: lambda: None,
+    path: Path, split: str, selection: Selection, text: Path | None = None, begin: Begin = lambda n: lambda: None,
+    *, curve: bool = False,
 ) -> dict[str, Any]:
     """Metrics of a run on one of its splits, or on another text."""
     folder = RunFolder(path)
@@ -89,7 +93,7 @@ def evaluate_run(
     elif split not in task.evaluated:
         raise LangevinError(f"split must be one of {', '.join(task.evaluated)}, got {split!r}")
     model = task.build_model().to(prepare_device(folder.recipe))
-    numbers = evaluate(task, model, samples, split, on_start(len(samples)))
+    numbers = evaluate(task, model, samples, split, begin(len(samples)), curve=curve)
     return {
         "task": task.name, "run": str(path), "split": split, "select": selection.how, "samples": len(samples),
         "temperature": folder.recipe.sampler.resolved()[1]["temperature"], "threads": torch.get_num_threads(),
@@ -97,4 +101,3 @@ def evaluate_run(
     }
 
 
-__all__ = ["Interrupted", "Selection", "evaluate_run", "open_run_task", "resume", "select", "start", "train_until_done"]

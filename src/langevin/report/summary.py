@@ -78,5 +78,13 @@ def evaluation_table(result: dict[str, Any]) -> Table:
     )
 
 
+def curve_table(curves: dict[str, list[float]], rows: int = 16) -> Table:
+    """The score of each collection against the number of samples."""
+    total = len(curves["forward"])
+    counts = sorted({round(1 + i * (total - 1) / (rows - 1)) for i in range(rows)})
+    body = [(str(n), *(f"{curves[how][n - 1]:.4f}" for how in curves)) for n in counts]
+    return table("score by number of samples", ("samples", *curves), body)
+
+
 def number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4f}"

@@ -1,0 +1,55 @@
+import json
+
+import pytest
+import torch
+
+from langevin.evaluate import collection_curves, evaluate
+from langevin.posterior.select import choose
+from langevin.report.results import record
+from langevin.runfolder import RunFolder
+from langevin.workflow import open_run_task, start
+
+
+def test_curves_equal_evaluating_each_collection(finished_run):
+    run = RunFolder(finished_run)
+    task = open_run_task(run)
+    model, samples = task.build_model(), run.store().read()
+    curves = evaluate(task, model, samples, "test", curve=True)["curve"]
+    for how, scores in curves.items():
+        for n, score in enumerate(scores, 1):
+            direct = evaluate(task, model, choose(samples, how, n), "test")["averaged"]["nll"]
+            assert score == pytest.approx(direct, rel=1e-6)
+
+
+def test_no_sample_is_run_twice(finished_run):
+    run = RunFolder(finished_run)
+    task = open_run_task(run)
+    calls = []
+    log_probs = task.log_probs
+    task.log_probs = lambda model, split: calls.append(split) or log_probs(model, split)
+    evaluate(task, task.build_model(), run.store().read(), "test", curve=True)
+    assert len(calls) == 4
+
+
+def test_two_samples_where_averaging_logs_differs(finished_run):
+    task = open_run_task(RunFolder(finished_run))
+    kept = [torch.log(torch.tensor([0.5, 0.9])), torch.log(torch.tensor([0.9, 0.1]))]
+    curves = collection_curves(task, kept, "test")
+    expected = -(torch.log(torch.tensor([0.7, 0.5]))).mean().item()
+    assert curves["forward"][1] == pytest.approx(expected)
+    assert abs(expected + torch.stack(kept).mean().item()) > 0.1
+
+
+def test_recorded_numbers_choose_on_validation(finished_run):
+    numbers = record(finished_run, lambda n: lambda: None)
+    chosen, valid = numbers["chosen"], numbers["valid"]["curve"]
+    assert chosen["valid"] == min(min(scores) for scores in valid.values())
+    assert chosen["test"] == numbers["test"]["curve"][chosen["select"]][chosen["samples"] - 1]
+    json.dumps(numbers)
+
+
+def test_unfinished_runs_are_not_recorded(cli, tiny, tmp_path):
+    start(tiny(), tmp_path / "r").save()
+    code, _, messages = cli("record", tmp_path / "r", "--out", tmp_path / "x.json")
+    assert code == 2
+    assert "finished run" in messages
