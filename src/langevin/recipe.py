@@ -58,9 +58,18 @@ class Model(Table):
     layers: int = Field(2, ge=1)
     embed: int | None = Field(None, ge=1, description="None: as wide as the hidden layers")
     dropout: float = Field(0.0, ge=0, lt=1)
+    dropout_kind: Literal["naive", "gal", "gaussian"] = "naive"
+    dropconnect: float = Field(0.0, ge=0, lt=1, description="share of recurrent weights dropped in each batch")
+    tied: bool = Field(False, description="one matrix for embedding and output")
     init: Literal["fan", "uniform", "authors"] = "fan"
     init_scale: float = Field(0.05, gt=0, description="for 'uniform' and 'authors'")
     forget_bias: float = 1.0
+
+    @model_validator(mode="after")
+    def _ties(self) -> Model:
+        if self.tied and self.embed not in (None, self.hidden):
+            raise ValueError(f"tied embeddings need embed = hidden, got {self.embed} and {self.hidden}")
+        return self
 
 
 class SamplerSettings(Table):

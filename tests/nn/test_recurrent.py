@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from langevin.nn.initialise import initialise
 from langevin.nn.language_model import LanguageModel
-from langevin.nn.recurrent import CELLS, Recurrent, detach, initialise
+from langevin.nn.recurrent import CELLS, Recurrent, detach
 
 
 @pytest.mark.parametrize("cell", list(CELLS))

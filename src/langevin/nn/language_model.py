@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from .dropout import Dropout, WordDropout
 from .recurrent import Recurrent, State
 
 
 class LanguageModel(nn.Module):
-    """Embedding, recurrent stack, softmax layer. Dropout acts on the connections that do not recur."""
+    """Embedding, recurrent stack, softmax layer; `tied` shares the matrix of the first and the last."""
 
     def __init__(
-        self, vocabulary: int, *, cell: str, embed: int, hidden: int, layers: int, dropout: float = 0.0
+        self, vocabulary: int, *, cell: str, embed: int, hidden: int, layers: int, dropout: float = 0.0,
+        dropout_kind: str = "naive", dropconnect: float = 0.0, tied: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, embed)
-        self.recurrent = Recurrent(cell, embed, hidden, layers, dropout=dropout)
+        self.recurrent = Recurrent(
+            cell, embed, hidden, layers, dropout=dropout, dropout_kind=dropout_kind, dropconnect=dropconnect
+        )
         self.output = nn.Linear(hidden, vocabulary)
-        self.dropout = nn.Dropout(dropout)
+        if tied:
+            self.output.weight = self.embedding.weight
+        self.words = WordDropout(dropout if dropout_kind == "gal" else 0.0)
+        self.dropout = Dropout(dropout, dropout_kind)
 
     def forward(self, tokens: Tensor, carry: list[State] | None = None) -> tuple[Tensor, list[State]]:
         """[rows, time] → logits [rows, time, vocabulary] and the state after the last token."""
-        hidden, carry = self.recurrent(self.dropout(self.embedding(tokens)), carry)
+        vectors = self.words(self.embedding(tokens), tokens, self.embedding.num_embeddings)
+        hidden, carry = self.recurrent(self.dropout(vectors), carry)
         return self.output(self.dropout(hidden)), carry

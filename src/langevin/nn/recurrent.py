@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .dropout import Dropout, keep_mask
+
 CELLS: dict[str, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 
 State = tuple[Tensor, ...]
@@ -19,7 +21,8 @@ class Recurrent(nn.Module):
     """
 
     def __init__(
-        self, cell: str, inputs: int, hidden: int, layers: int, *, bidirectional: bool = False, dropout: float = 0.0
+        self, cell: str, inputs: int, hidden: int, layers: int, *, bidirectional: bool = False, dropout: float = 0.0,
+        dropout_kind: str = "naive", dropconnect: float = 0.0,
     ) -> None:
         super().__init__()
         width = hidden * (2 if bidirectional else 1)
@@ -27,8 +30,9 @@ class Recurrent(nn.Module):
         self.layers = nn.ModuleList(
             CELLS[cell](size, hidden, batch_first=True, bidirectional=bidirectional) for size in sizes
         )
-        self.between = nn.Dropout(dropout)
-        self.is_lstm, self.outputs = cell == "lstm", width
+        self.between = Dropout(dropout, dropout_kind)
+        self.recurrent_rate = dropout if dropout_kind == "gal" else 0.0
+        self.dropconnect, self.cell, self.outputs = dropconnect, cell, width
         if cell != "gru":
             for name, weight in self.named_parameters():
                 if "bias_hh" in name:
@@ -39,45 +43,66 @@ class Recurrent(nn.Module):
         """[rows, time, inputs] and the carried state of each layer → [rows, time, outputs] and the new state."""
         after: list[State] = []
         for number, layer in enumerate(self.layers):
+            assert isinstance(layer, nn.RNNBase)
             if number:
                 x = self.between(x)
-            before = carry[number] if carry else None
-            if self.is_lstm:
-                x, state = layer(x, before)
-                after.append(state)
-            else:
-                x, final = layer(x, before[0] if before else None)
-                after.append((final,))
+            x, state = self.run_layer(layer, x, carry[number] if carry else None)
+            after.append(state)
         return x, after
+
+    def run_layer(self, layer: nn.RNNBase, x: Tensor, before: State | None) -> tuple[Tensor, State]:
+        """One layer, through torch's fused kernel unless a mask must act between two steps."""
+        weights = [getattr(layer, name) for names in layer._all_weights for name in names]
+        if self.training and self.dropconnect:
+            weights = [  # the stored weights stay as they are: a masked copy is handed to the kernel
+                w * keep_mask(w, self.dropconnect) if number % 4 == 1 else w for number, w in enumerate(weights)
+            ]
+        directions = 2 if layer.bidirectional else 1
+        if before is None:
+            zero = x.new_zeros(directions, len(x), layer.hidden_size)
+            before = (zero, zero) if self.cell == "lstm" else (zero,)
+        if self.training and self.recurrent_rate:
+            ways = [
+                unroll(self.cell, x if way == 0 else x.flip(1), tuple(s[way] for s in before),
+                       weights[4 * way : 4 * way + 4], self.recurrent_rate)
+                for way in range(directions)
+            ]
+            outputs = [ways[0][0], *(out.flip(1) for out, _ in ways[1:])]
+            states = zip(*(state for _, state in ways), strict=True)
+            return torch.cat(outputs, -1), tuple(torch.stack(parts) for parts in states)
+        options = (True, 1, 0.0, self.training, layer.bidirectional, True)
+        if self.cell == "lstm":
+            x, h, c = torch.lstm(x, before, weights, *options)
+            return x, (h, c)
+        kernel = torch.gru if self.cell == "gru" else torch.rnn_tanh
+        x, h = kernel(x, before[0], weights, *options)
+        return x, (h,)
+
+
+def unroll(cell: str, x: Tensor, state: State, weights: list[Tensor], rate: float) -> tuple[Tensor, State]:
+    """One direction of one layer step by step, with Gal's mask on the recurrent connection, constant in time."""
+    w, u, b, c = weights
+    mask = keep_mask(state[0], rate)
+    inputs, out = nn.functional.linear(x, w, b), []
+    for now in inputs.unbind(1):
+        state = step(cell, now, nn.functional.linear(state[0] * mask, u, c), state)
+        out.append(state[0])
+    return torch.stack(out, 1), state
+
+
+def step(cell: str, inputs: Tensor, recurrent: Tensor, state: State) -> State:
+    """The equations of the cells, in torch's order of gates."""
+    if cell == "lstm":
+        i, f, g, o = (inputs + recurrent).chunk(4, -1)
+        memory = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
+        return o.sigmoid() * memory.tanh(), memory
+    if cell == "gru":
+        (ri, zi, ni), (rh, zh, nh) = inputs.chunk(3, -1), recurrent.chunk(3, -1)
+        z = (zi + zh).sigmoid()
+        return ((1 - z) * (ni + (ri + rh).sigmoid() * nh).tanh() + z * state[0],)
+    return ((inputs + recurrent).tanh(),)
 
 
 def detach(carry: list[State]) -> list[State]:
     """The same numbers without their history: back-propagation stops at the border between two batches."""
     return [tuple(tensor.detach() for tensor in state) for state in carry]
-
-
-def initialise(model: nn.Module, scheme: str, scale: float, forget_bias: float, seed: int) -> None:
-    """Draw all weights; biases start at zero, the forget gates of LSTMs at `forget_bias`; frozen weights stay.
-
-    `fan`: matrices uniform within ±1/√(columns), embeddings within ±1. With War and Peace this leaves the plateau of
-    letter frequencies in a third fewer steps than a uniform ±0.08. `uniform`: everything within ±scale, as Zaremba.
-    `authors`: ±scale with orthogonal recurrent matrices per gate.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    for module in model.modules():
-        gates = {nn.LSTM: 4, nn.GRU: 3, nn.RNN: 1}.get(type(module), 0)
-        for name, weight in module.named_parameters(recurse=False):
-            if not weight.requires_grad:
-                continue
-            with torch.no_grad():
-                if weight.dim() == 1:
-                    weight.zero_()
-                    if gates == 4:
-                        weight[len(weight) // 4 : len(weight) // 2] = forget_bias
-                elif scheme == "authors" and name.startswith("weight_hh"):
-                    for block in weight.chunk(gates):
-                        nn.init.orthogonal_(block, generator=generator)
-                else:
-                    fan = 1.0 if isinstance(module, nn.Embedding) else weight.shape[1] ** -0.5
-                    bound = fan if scheme == "fan" else scale
-                    weight.uniform_(-bound, bound, generator=generator)

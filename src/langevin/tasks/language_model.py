@@ -12,8 +12,9 @@ from ..data.batching import RandomBatches, SuccessiveBatches, split_contiguous, 
 from ..data.corpora import read_corpus, sha256
 from ..data.vocab import Vocabulary
 from ..errors import LangevinError
+from ..nn.initialise import initialise
 from ..nn.language_model import LanguageModel
-from ..nn.recurrent import detach, initialise
+from ..nn.recurrent import detach
 from ..recipe import Recipe
 from .base import Carry
 
@@ -75,7 +76,7 @@ class LanguageModelTask:
         m = self.recipe.model
         model = LanguageModel(
             len(self.vocabulary), cell=m.cell, embed=m.embed or m.hidden, hidden=m.hidden, layers=m.layers,
-            dropout=m.dropout,
+            dropout=m.dropout, dropout_kind=m.dropout_kind, dropconnect=m.dropconnect, tied=m.tied,
         )
         initialise(model, m.init, m.init_scale, m.forget_bias, self.recipe.run.seed)
         return model
