@@ -16,10 +16,10 @@ from langevin.workflow import start
 
 torch.set_num_threads(1)
 
-SENTENCE = "The French were near. It was a clear night, and the snow lay deep on the road to the village of Bogucharovo. "
+SENTENCE = "The French were near. It was a clear night, and the snow lay deep on the road to Bogucharovo. "
 TINY = [
-    "hidden=8", "layers=1", "batch_size=4", "window=10", "epochs=2", "burn_in=1", "sample_every=0.25", "patience=none",
-    "threads=1", "parts=[80,10,10]", "split=contiguous", "burn_in_temperature=none",
+    "hidden=8", "layers=1", "batch_size=4", "window=10", "epochs=2", "burn_in=1", "sample_every=0.25",
+    "patience=none", "threads=1", "parts=[80,10,10]", "split=contiguous", "burn_in_temperature=none",
 ]
 
 
@@ -79,3 +79,14 @@ def langevin():
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
 
     return call
+
+
+@pytest.fixture
+def real_data(monkeypatch) -> Path:
+    """The folder of data sets that may not be shipped: LANGEVIN_DATA, or `shared/data` beside the repository."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("LANGEVIN_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip("the data sets are not there; set LANGEVIN_DATA")
+    monkeypatch.setenv("LANGEVIN_DATA", str(folder))
+    return folder

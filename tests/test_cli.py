@@ -47,7 +47,8 @@ def test_train_show_evaluate_generate(cli, text_file, tmp_path):
 
 
 def test_evaluate_json_has_the_promised_keys(cli, finished_run):
-    code, printed, _ = cli("evaluate", finished_run, "--split", "test", "--select", "thinned", "--samples", "2", "--json")
+    selection = ["--split", "test", "--select", "thinned", "--samples", "2"]
+    code, printed, _ = cli("evaluate", finished_run, *selection, "--json")
     assert code == 0
     result = json.loads(printed)
     assert {"task", "split", "select", "samples", "single", "averaged"} <= set(result)
@@ -192,7 +193,8 @@ def start_process(*arguments, **options):
                             env=os.environ | {"OMP_NUM_THREADS": "1"}, **options)
 
 
-LONG = [*SET, "--set", "epochs=20", "--set", "burn_in=10", "--set", "sample_every=1", "--set", "checkpoint_minutes=0.002"]
+OFTEN = "checkpoint_minutes=0.002"
+LONG = [*SET, "--set", "epochs=20", "--set", "burn_in=10", "--set", "sample_every=1", "--set", OFTEN]
 
 
 def wait_for_step(folder, step, process):
@@ -234,4 +236,4 @@ def test_full_disk_keeps_what_is_good(text_file, tmp_path):
     assert "cannot write" in output
     assert "Traceback" not in output
     assert RunFolder(out).recipe.model.hidden == 200
-    assert not [p for p in out.rglob("*.tmp")]
+    assert not list(out.rglob("*.tmp"))

@@ -26,7 +26,7 @@ def test_no_sample_is_run_twice(finished_run):
     task = open_run_task(run)
     calls = []
     log_probs = task.log_probs
-    task.log_probs = lambda model, split: calls.append(split) or log_probs(model, split)
+    task.log_probs = lambda model, split, seed: calls.append(split) or log_probs(model, split)
     evaluate(task, task.build_model(), run.store().read(), "test", curve=True)
     assert len(calls) == 4
 

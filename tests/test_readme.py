@@ -17,7 +17,11 @@ from .conftest import TINY
 README = (Path(__file__).parents[1] / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
 COMMANDS = [
-    line.removeprefix("$ langevin ") for kind, block in BLOCKS if kind == "console" for line in block.splitlines() if line
+    line.removeprefix("$ langevin ")
+    for kind, block in BLOCKS
+    if kind == "console"
+    for line in block.splitlines()
+    if line
 ]
 
 

@@ -121,7 +121,8 @@ def test_samples_are_taken_on_schedule(tiny, tmp_path):
     trainer = start(tiny(), tmp_path / "r")
     trainer.run()
     assert len(trainer.store) == 4 == trainer.running.count
-    assert [round(s.about["epoch"], 1) for s in trainer.store.read()] == pytest.approx([1.25, 1.5, 1.75, 2.0], abs=0.06)
+    epochs = [sample.about["epoch"] for sample in trainer.store.read()]
+    assert epochs == pytest.approx([1.25, 1.5, 1.75, 2.0], abs=0.02)
 
 
 def test_running_average_is_that_of_the_stored_samples(finished_run):
@@ -137,7 +138,8 @@ def test_running_average_is_that_of_the_stored_samples(finished_run):
 
 
 def test_early_stopping_watches_the_running_average(tiny, tmp_path):
-    trainer = start(tiny("patience=1", "epochs=6", "lr=0.5", "clip=norm"), tmp_path / "r")  # far too fast: it gets worse
+    far_too_fast = tiny("patience=1", "epochs=6", "lr=0.5", "clip=norm")  # it gets worse
+    trainer = start(far_too_fast, tmp_path / "r")
     trainer.run()
     scores = [line["average"]["nll"] for line in trainer.history if "average" in line]
     assert trainer.stopped_early
@@ -208,12 +210,15 @@ def test_cycles_explore_without_noise_and_without_samples():
 
 
 def test_step_decay_follows_zaremba():
-    pace = Pace(Run(epochs=8, burn_in=1, lr_schedule="step", decay_after=4, decay_every=1, decay_factor=0.5), 1.0, 0.0, 10)
+    run = Run(epochs=8, burn_in=1, lr_schedule="step", decay_after=4, decay_every=1, decay_factor=0.5)
+    pace = Pace(run, 1.0, 0.0, 10)
     assert [pace.lr_at(10 * epoch) for epoch in range(7)] == [1, 1, 1, 1, 0.5, 0.25, 0.125]
 
 
-@pytest.mark.parametrize(("mode", "size", "after", "acted"), [("none", 10, 10, 0), ("norm", 10, 5, 1), ("norm", 3, 3, 0),
-                                                              ("always", 10, 5, 1), ("always", 3, 5, 1)])
+@pytest.mark.parametrize(
+    ("mode", "size", "after", "acted"),
+    [("none", 10, 10, 0), ("norm", 10, 5, 1), ("norm", 3, 3, 0), ("always", 10, 5, 1), ("always", 3, 5, 1)],
+)
 def test_clipping(mode, size, after, acted):
     weight = torch.zeros(4, requires_grad=True)
     weight.grad = torch.full((4,), size / 2)

@@ -10,16 +10,20 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from .data.datasets import DATASETS
 from .demo import run_demo
 from .errors import LangevinError
+from .explain import explain_run
 from .files import write_atomic
 from .generate import generate as generate_tokens
 from .recipe import load_recipe, shipped
+from .report.explanation import draw_explanation, explanation_table
 from .report.results import record as record_run
 from .report.results import refresh
 from .report.summary import curve_table, evaluation_table, learning_table, run_summary
 from .report.terminal import TrainingProgress, counting, duration, messages, screen, table
 from .runfolder import RunFolder, write_json
+from .startup import prepare_process
 from .train import Interrupted, Trainer, prepare_device
 from .workflow import Selection, evaluate_run, open_run_task, select, start, train_until_done
 from .workflow import resume as resume_run
@@ -76,6 +80,7 @@ def evaluate(
     samples: Samples = None,
     discard: Discard = 0,
     text: Annotated[Path | None, typer.Option(help="score this text file instead of a split")] = None,
+    mc_dropout: Annotated[int | None, typer.Option(min=1, help="average K dropout masks of the last sample")] = None,
     curve: Annotated[bool, typer.Option("--curve", help="all three collections by number of samples")] = False,
     skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
@@ -84,7 +89,7 @@ def evaluate(
     """Metrics of the last sample and of the averaged model."""
     with counting("samples", quiet or as_json) as begin:
         chosen = Selection(select, samples, discard, skip_damaged)
-        result = evaluate_run(folder, split, chosen, text, begin, curve=curve)
+        result = evaluate_run(folder, split, chosen, text, begin, curve=curve, mc_dropout=mc_dropout)
     for problem in result["skipped"]:
         messages.print(f"skipped: {problem}", style="yellow")
     if as_json:
@@ -96,11 +101,31 @@ def evaluate(
 
 
 @app.command()
+def explain(
+    folder: Folder,
+    text: Annotated[str, typer.Argument(help="a sentence")],
+    samples: Annotated[int, typer.Option(min=1, help="how many samples to show beside the average")] = 3,
+    figure: Annotated[Path | None, typer.Option(help="draw it into this file (.png, .svg, .pdf)")] = None,
+    as_json: Json = False,
+) -> None:
+    """The probability of each word of a sentence, under single samples and under their average."""
+    result = explain_run(folder, text)
+    if figure is not None:
+        draw_explanation(result, figure, samples)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        screen.print(explanation_table(result, samples))
+
+
+@app.command()
 def generate(
     folder: Folder,
     prompt: Annotated[str | None, typer.Option(help="text to continue (default: a token of the test text)")] = None,
     length: Annotated[int, typer.Option(min=1, help="how many tokens")] = 400,
     temperature: Annotated[float, typer.Option(help="1: as predicted; lower: safer; 0: most probable")] = 0.8,
+    top_k: Annotated[int | None, typer.Option(help="keep the k most probable tokens")] = None,
+    top_p: Annotated[float | None, typer.Option(help="keep the fewest tokens that hold this probability")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     select_: Annotated[str, typer.Option("--select", help="collection of samples")] = "thinned",
     samples: Annotated[int | None, typer.Option(help="how many samples to average (default: 10, or all)")] = None,
@@ -117,7 +142,9 @@ def generate(
     tokens: list[int] = []
     begin = task.evaluated["test"].streams[0, :1] if prompt is None else vocabulary.encode(prompt.encode())
     prompt = vocabulary.decode(begin).decode("utf-8", "replace") if prompt is None else prompt
-    stream = generate_tokens(model, chosen, begin, length, temperature=temperature, seed=seed)
+    stream = generate_tokens(
+        model, chosen, begin, length, temperature=temperature, seed=seed, top_k=top_k, top_p=top_p
+    )
     if not as_json:
         sys.stdout.write(prompt)
     for token in stream:
@@ -153,6 +180,21 @@ def recipes(as_json: Json = False) -> None:
         print(json.dumps(listed))
     else:
         screen.print(table("recipes", ("name", "what it is"), listed.items()))
+
+
+@app.command()
+def data(as_json: Json = False) -> None:
+    """The data sets that recipes name: found or not, where, and how to get them. Nothing is downloaded."""
+    states = [dataset.state() for dataset in DATASETS.values()]
+    if as_json:
+        print(json.dumps(states))
+        return
+    screen.print(table("data sets", ("name", "state", "looked in", "what", "licence"), [
+        ("war_and_peace", "embedded", "", "War and Peace, 3,258,246 bytes, 87 of them distinct", "public domain"),
+        *((s["name"], s["state"], s["looked_in"], s["what"], s["licence"]) for s in states),
+    ]))
+    for problem in (problem for s in states for problem in s["problems"][:1]):
+        screen.print(Text(problem))
 
 
 @app.command()
@@ -222,6 +264,7 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
 
 def main() -> None:
     """Entry point: one clear message and exit code 2 for anything the user can mend; typer does so for its own."""
+    prepare_process()
     try:
         app()
     except LangevinError as error:

@@ -15,17 +15,17 @@ from .tasks.base import Task
 
 def evaluate(
     task: Task, model: nn.Module, samples: Iterable[Sample], split: str, on_sample: Callable[[], None] = lambda: None,
-    *, curve: bool = False,
+    *, curve: bool = False, masked: bool = False,
 ) -> dict[str, Any]:
     """Metrics of every sample alone, of the last, and of the averaged probabilities.
 
     With `curve`, the log-probabilities of all samples are kept and the score of the forward, backward and thinned
-    collections is given for 1, 2, … samples.
+    collections is given for 1, 2, … samples. `masked` leaves dropout on, with another mask for each sample.
     """
     mean, each, kept = LogMean(), [], []
-    for sample in samples:
+    for number, sample in enumerate(samples):
         sample.load_into(model)
-        log_probs = task.log_probs(model, split)
+        log_probs = task.log_probs(model, split, number if masked else None)
         each.append({"step": sample.step} | task.metrics(log_probs, split))
         mean.add(log_probs)
         if curve:

@@ -103,7 +103,7 @@ class Trainer:
         if not math.isfinite(value):
             raise LangevinError(
                 f"the loss became {value} at step {self.step} (epoch {epoch + 1}); the run stands at its last "
-                f"checkpoint with {len(self.store)} samples. Lower lr or temperature, or set clip='norm', and train again"
+                f"checkpoint with {len(self.store)} samples. Lower lr or temperature, or set clip=norm, and train anew"
             )
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self.clipper.clip_(self.trained)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from .data.corpora import read_corpus
+from .data.corpora import read_text
 from .errors import LangevinError
 from .evaluate import evaluate
 from .recipe import Recipe
@@ -81,21 +81,28 @@ def select(folder: RunFolder, selection: Selection) -> tuple[list[Any], list[str
 
 def evaluate_run(
     path: Path, split: str, selection: Selection, text: Path | None = None, begin: Begin = lambda n: lambda: None,
-    *, curve: bool = False,
+    *, curve: bool = False, mc_dropout: int | None = None,
 ) -> dict[str, Any]:
-    """Metrics of a run on one of its splits, or on another text."""
+    """Metrics of a run on one of its splits, or on another text; with `mc_dropout`, of masks instead of samples."""
     folder = RunFolder(path)
     samples, skipped = select(folder, selection)
     task = open_run_task(folder)
     if text is not None:
         split = "text"
-        task.add_text(read_corpus(str(text)))
+        task.add_text(read_text(text))
     elif split not in task.evaluated:
         raise LangevinError(f"split must be one of {', '.join(task.evaluated)}, got {split!r}")
     model = task.build_model().to(prepare_device(folder.recipe))
-    numbers = evaluate(task, model, samples, split, begin(len(samples)), curve=curve)
+    advance = begin(mc_dropout or len(samples))
+    if mc_dropout:
+        if not (folder.recipe.model.dropout or folder.recipe.model.dropconnect):
+            raise LangevinError(f"Monte-Carlo dropout needs a model trained with dropout, {path} has none")
+        numbers = evaluate(task, model, samples[-1:] * mc_dropout, split, advance, curve=curve, masked=True)
+    else:
+        numbers = evaluate(task, model, samples, split, advance, curve=curve)
     return {
-        "task": task.name, "run": str(path), "split": split, "select": selection.how, "samples": len(samples),
+        "task": task.name, "run": str(path), "split": split, "select": selection.how,
+        "samples": mc_dropout or len(samples), "mc_dropout": mc_dropout,
         "temperature": folder.recipe.sampler.resolved()[1]["temperature"], "threads": torch.get_num_threads(),
         "skipped": skipped, **numbers,
     }

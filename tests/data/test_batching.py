@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 import torch
 
@@ -15,7 +17,7 @@ def test_targets_are_inputs_shifted_by_one():
 def test_successive_batches_continue_and_cover_each_target_once():
     batches = SuccessiveBatches(streams_of(torch.arange(103), 4), 7)
     pieces = [batches.batch(0, index) for index in range(len(batches))]
-    for (_, before), (after, _) in zip(pieces, pieces[1:], strict=False):
+    for (_, before), (after, _) in itertools.pairwise(pieces):
         assert torch.equal(before[:, -1], after[:, 0])
     targets = torch.cat([t for _, t in pieces], dim=1).flatten()
     assert sorted(targets.tolist()) == list(range(1, 101))  # 102 targets, 4 rows: two do not fit

@@ -6,14 +6,15 @@ from langevin.errors import LangevinError
 
 
 def test_war_and_peace_is_the_paper_s():
-    raw = read_corpus("war_and_peace")
+    raw = read_corpus("war_and_peace")["text"]
     assert len(raw) == 3_258_246
     assert len(Vocabulary.build(raw, "byte")) == 87
     assert len(raw) // (100 * 100) == 260 + 32 + 33
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"", "empty"), (b"  \n ", "empty"), (b"ELF\0\1", "binary")], ids=["empty", "blank", "binary"]
+    ("content", "message"), [(b"", "empty"), (b"  \n ", "empty"), (b"ELF\0\1", "binary")],
+    ids=["empty", "blank", "binary"],
 )
 def test_useless_files_are_refused(tmp_path, content, message):
     path = tmp_path / "f.txt"

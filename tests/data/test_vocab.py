@@ -41,7 +41,7 @@ def test_size_is_capped_and_end_of_line_kept():
 
 
 def test_unknown_byte_is_named():
-    with pytest.raises(LangevinError, match="'z'.*not among the 3"):
+    with pytest.raises(LangevinError, match=r"'z'.*not among the 3"):
         Vocabulary.build(b"abc", "byte").encode(b"abz")
 
 

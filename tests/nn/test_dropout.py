@@ -54,7 +54,8 @@ def test_word_dropout_drops_types():
 def test_off_at_evaluation(kind, cell):
     torch.manual_seed(0)
     plain = LanguageModel(11, cell=cell, embed=6, hidden=6, layers=2)
-    dropping = LanguageModel(11, cell=cell, embed=6, hidden=6, layers=2, dropout=0.5, dropout_kind=kind, dropconnect=0.5)
+    dropout = {"dropout": 0.5, "dropout_kind": kind, "dropconnect": 0.5}
+    dropping = LanguageModel(11, cell=cell, embed=6, hidden=6, layers=2, **dropout)
     dropping.load_state_dict(plain.state_dict())
     tokens = torch.randint(11, (3, 8))
     assert torch.equal(dropping.eval()(tokens)[0], plain.eval()(tokens)[0])

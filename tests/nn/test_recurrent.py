@@ -66,7 +66,8 @@ def test_second_bias_is_frozen_at_zero(cell):
     stack = Recurrent(cell, 3, 4, 2)
     initialise(stack, "fan", 1.0, 1.0, seed=0)
     second = [w for n, w in stack.named_parameters() if "bias_hh" in n]
-    assert second and all(not w.requires_grad and not w.any() for w in second)
+    assert second
+    assert all(not w.requires_grad and not w.any() for w in second)
 
 
 @pytest.mark.parametrize("scheme", ["fan", "uniform", "authors"])
@@ -74,7 +75,8 @@ def test_initialisation(scheme):
     model = LanguageModel(11, cell="lstm", embed=16, hidden=16, layers=1)
     initialise(model, scheme, 0.05, 3.0, seed=0)
     lstm = model.recurrent.layers[0]
-    assert lstm.bias_ih_l0[16:32].eq(3).all() and not lstm.bias_ih_l0[:16].any()
+    assert lstm.bias_ih_l0[16:32].eq(3).all()
+    assert not lstm.bias_ih_l0[:16].any()
     bound = 0.25 if scheme == "fan" else 0.05
     assert 0.8 * bound < lstm.weight_ih_l0.abs().max() <= bound
     block = lstm.weight_hh_l0[:16]

@@ -55,7 +55,7 @@ def test_steps_must_increase(tmp_path):
 def test_empty_store_says_so(tmp_path):
     with pytest.raises(LangevinError, match="no samples"):
         SampleStore(tmp_path).read()
-    model, store, _ = fill(tmp_path, 2)
+    _model, store, _ = fill(tmp_path, 2)
     with pytest.raises(LangevinError, match="leaves none"):
         store.read(discard=2)
 
@@ -74,7 +74,7 @@ def damage(kind, path):
 
 @pytest.mark.parametrize("kind", ["truncated", "foreign", "tampered", "missing"])
 def test_damaged_sample_is_named_and_the_others_stay_usable(tmp_path, kind):
-    model, store, _ = fill(tmp_path)
+    _model, store, _ = fill(tmp_path)
     bad = store.read()[1]
     damage(kind, bad.path)
     with pytest.raises(DamagedSample, match=bad.path.name):

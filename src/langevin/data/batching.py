@@ -16,15 +16,18 @@ Batch = tuple[Tensor, Tensor]
 
 
 class SuccessiveBatches:
-    """Streams side by side; every target is visited once an epoch, in order. The last window may be shorter."""
+    """Streams side by side; every target is visited once an epoch, in order. The last window may be shorter.
 
-    carries_state = True
+    `tail` are the few tokens after the last stream that did not fill the rows: left out in training, scored in
+    evaluation.
+    """
 
-    def __init__(self, streams: Tensor, window: int) -> None:
+    def __init__(self, streams: Tensor, window: int, tail: Tensor | None = None) -> None:
         if streams.shape[1] < 2:
             raise LangevinError(f"expected at least 2 tokens in each of {streams.shape[0]} streams, got "
                                 f"{streams.shape[1]}; use a longer text or a smaller batch_size")
         self.streams, self.window = streams, window
+        self.tail = streams.new_empty(0) if tail is None else tail
 
     @property
     def tokens(self) -> int:
@@ -42,8 +45,6 @@ class SuccessiveBatches:
 
 class RandomBatches:
     """Windows that start anywhere in the text, uniformly, drawn anew in every batch."""
-
-    carries_state = False
 
     def __init__(self, sequence: Tensor, rows: int, window: int, seed: int) -> None:
         if len(sequence) < window + 1:

@@ -1,4 +1,4 @@
-"""Where texts come from: the embedded War and Peace, or a file of the user's."""
+"""Where texts come from: the embedded War and Peace, a known data set, or a file of the user's."""
 
 from __future__ import annotations
 
@@ -7,19 +7,31 @@ import lzma
 from pathlib import Path
 
 from ..errors import LangevinError
+from .datasets import DATASETS
 
 WAR_AND_PEACE = "war_and_peace"
 WAR_AND_PEACE_SHA256 = "fb66ba999dafe24017cdd59e04c56d385a9c8466993d374fd4c6f08b2142985e"
+SPLITS = ("train", "valid", "test")
+
+Corpus = dict[str, bytes]
+"""Either {"text": …}, still to be split, or the three splits as they were published."""
 
 
-def read_corpus(name_or_path: str) -> bytes:
-    """The bytes of the embedded corpus, or of the file at this path, checked to be usable text."""
+def read_corpus(name_or_path: str) -> Corpus:
+    """The embedded corpus or a data set by its name, or the file at this path."""
     if name_or_path == WAR_AND_PEACE:
-        return read_war_and_peace()
-    path = Path(name_or_path)
+        return {"text": read_war_and_peace()}
+    if name_or_path in DATASETS:
+        return {split: DATASETS[name_or_path].read(split) for split in SPLITS}
+    return {"text": read_text(Path(name_or_path))}
+
+
+def read_text(path: Path) -> bytes:
+    """A text file, checked to be usable."""
     if path.is_dir() or not path.exists():
         kind = "a folder" if path.is_dir() else "nothing"
-        raise LangevinError(f"expected a text file at {path}, found {kind}; pass a file or {WAR_AND_PEACE!r}")
+        known = ", ".join([WAR_AND_PEACE, *DATASETS])
+        raise LangevinError(f"expected a text file at {path}, found {kind}; pass a file or one of {known}")
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -34,10 +46,10 @@ def read_corpus(name_or_path: str) -> bytes:
 def read_war_and_peace() -> bytes:
     """Tolstoy's novel as char-rnn distributed it, bytes untouched (BOM and CR LF included): 87 distinct bytes."""
     raw = lzma.decompress((Path(__file__).parent / "war_and_peace.txt.xz").read_bytes())
-    if sha256(raw) != WAR_AND_PEACE_SHA256:
+    if hashlib.sha256(raw).hexdigest() != WAR_AND_PEACE_SHA256:
         raise LangevinError("the embedded War and Peace is damaged (its hash differs); install langevin again")
     return raw
 
 
-def sha256(raw: bytes) -> str:
-    return hashlib.sha256(raw).hexdigest()
+def corpus_sha256(corpus: Corpus) -> str:
+    return hashlib.sha256(b"".join(corpus.values())).hexdigest()

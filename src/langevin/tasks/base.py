@@ -25,11 +25,11 @@ class Task(Protocol):
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean negative log-likelihood of one training batch, and the state for the next."""
 
-    def terms(self, index: int) -> int:
-        """How many terms the loss of this batch is the mean of."""
+    def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
+        """Log-probabilities that can be averaged over samples: of each observed token, or of every class.
 
-    def log_probs(self, model: nn.Module, split: str) -> Tensor:
-        """Log-probabilities that can be averaged over samples: of each observed token, or of every class."""
+        Dropout is off, or on with the masks of this seed.
+        """
 
     def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
         """Numbers from (averaged) log-probabilities."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..data.batching import RandomBatches, SuccessiveBatches, split_contiguous, split_streams, streams_of
-from ..data.corpora import read_corpus, sha256
+from ..data.corpora import corpus_sha256, read_corpus
 from ..data.vocab import Vocabulary
 from ..errors import LangevinError
 from ..nn.initialise import initialise
@@ -28,49 +28,56 @@ class LanguageModelTask:
         self, recipe: Recipe, vocabulary: Vocabulary | None = None, expected_sha256: str | None = None
     ) -> None:
         self.recipe, data = recipe, recipe.data
-        raw = read_corpus(data.corpus)
-        self.data_sha256 = sha256(raw)
+        corpus = read_corpus(data.corpus)
+        self.data_sha256 = corpus_sha256(corpus)
         if expected_sha256 not in (None, self.data_sha256):
             raise LangevinError(
                 f"{data.corpus} changed since this run began (its sha256 was {expected_sha256}, "
                 f"is {self.data_sha256}); bring back the old text or train anew"
             )
         self.vocabulary = vocabulary or Vocabulary.build(
-            raw, data.level, min_count=data.min_count, max_size=data.max_vocab
+            corpus.get("text", corpus.get("train", b"")), data.level, min_count=data.min_count, max_size=data.max_vocab
         )
-        splits = self.split(self.vocabulary.encode(raw))
         self.carries = data.batching == "successive"
-        self.evaluated = {name: SuccessiveBatches(streams, data.window) for name, streams in splits.items()}
+        pieces = {name: self.vocabulary.encode(raw) for name, raw in corpus.items()}
+        self.evaluated = self.split(pieces["text"]) if "text" in pieces else self.stream(pieces)
         self.training: SuccessiveBatches | RandomBatches = self.evaluated["train"]
         if not self.carries:
             sequence = torch.cat([self.training.streams[:, :-1].flatten(), self.training.streams[-1, -1:]])
             self.training = RandomBatches(sequence, data.batch_size, data.window, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
 
-    def split(self, sequence: Tensor) -> dict[str, Tensor]:
-        """Train, validation and test, each as streams of tokens side by side."""
+    def split(self, sequence: Tensor) -> dict[str, SuccessiveBatches]:
+        """Train, validation and test from one text."""
         data = self.recipe.data
         if data.split == "streams":
             train, valid, test = (int(part) for part in data.parts)
-            return split_streams(sequence, data.batch_size, data.window, (train, valid, test))
-        pieces = split_contiguous(sequence, data.parts)
+            streams = split_streams(sequence, data.batch_size, data.window, (train, valid, test))
+            return {name: SuccessiveBatches(piece, data.window) for name, piece in streams.items()}
+        return self.stream(split_contiguous(sequence, data.parts))
+
+    def stream(self, pieces: dict[str, Tensor]) -> dict[str, SuccessiveBatches]:
+        """Each split as streams of tokens side by side; what does not fill the streams is scored after the last."""
+        data, made = self.recipe.data, {}
         for name, piece in pieces.items():
             needed = data.batch_size * 2 + 1 if name == "train" else 2
             if len(piece) < needed:
                 raise LangevinError(
-                    f"the text is too short: {len(sequence)} tokens leave {len(piece)} for {name}, at least {needed} "
-                    f"are needed with batch_size {data.batch_size}; use a longer text or a smaller batch_size"
+                    f"the text is too short: {len(piece)} tokens of {sum(map(len, pieces.values()))} are for {name}, "
+                    f"at least {needed} are needed with batch_size {data.batch_size}; "
+                    f"use a longer text or a smaller batch_size"
                 )
-        rows = {name: max(1, min(data.batch_size, len(p) // (data.window + 1))) for name, p in pieces.items()}
-        return {name: streams_of(piece, rows[name]) for name, piece in pieces.items()}
+            rows = data.batch_size if name == "train" else max(1, min(data.batch_size, len(piece) // (data.window + 1)))
+            streams = streams_of(piece, rows)
+            made[name] = SuccessiveBatches(streams, data.window, piece[rows * (streams.shape[1] - 1) + 1 :])
+        return made
 
     def add_text(self, raw: bytes) -> None:
         """Offer another text, in the model's vocabulary, as the split "text"."""
         sequence = self.vocabulary.encode(raw)
         if len(sequence) < 2:
             raise LangevinError(f"expected at least 2 tokens to score, got {len(sequence)}; use a longer text")
-        rows = max(1, min(self.recipe.data.batch_size, len(sequence) // 1000))
-        self.evaluated["text"] = SuccessiveBatches(streams_of(sequence, rows), self.recipe.data.window)
+        self.evaluated |= self.stream({"text": sequence})
 
     def build_model(self) -> LanguageModel:
         m = self.recipe.model
@@ -88,13 +95,12 @@ class LanguageModelTask:
         loss = F.cross_entropy(logits.flatten(0, 1), targets.to(device).flatten())
         return loss, detach(after) if self.carries else None
 
-    def terms(self, index: int) -> int:
-        inputs, _ = self.training.batch(0, index)
-        return inputs.numel()
-
     @torch.no_grad()
-    def log_probs(self, model: nn.Module, split: str) -> Tensor:
-        """log p of every observed token of the split, in reading order of the streams; state is carried throughout."""
+    def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
+        """log p of every observed token of the split; state is carried along each stream for successive models."""
+        model.train(mask_seed is not None)
+        if mask_seed is not None:
+            torch.manual_seed(mask_seed)
         return score_streams(model, self.evaluated[split], carries=self.carries)
 
     def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
@@ -104,14 +110,23 @@ class LanguageModelTask:
 
 
 def score_streams(model: nn.Module, batches: SuccessiveBatches, *, carries: bool) -> Tensor:
-    """log p of each target, flat."""
-    device = next(model.parameters()).device
-    model.eval()
+    """log p of each target: stream after stream, then the tail that continues the last stream."""
     carry, pieces = None, []
     for index in range(len(batches)):
-        inputs, targets = batches.batch(0, index)
-        logits, after = model(inputs.to(device), carry)
+        log_p, after = score(model, *batches.batch(0, index), carry)
         carry = after if carries else None
-        nll = F.cross_entropy(logits.flatten(0, 1), targets.to(device).flatten(), reduction="none")
-        pieces.append(-nll.view(targets.shape).cpu())
-    return torch.cat(pieces, dim=1).flatten()
+        pieces.append(log_p)
+    scored = torch.cat(pieces, dim=1).flatten()
+    if not len(batches.tail):
+        return scored
+    last = [tuple(part[:, -1:].contiguous() for part in state) for state in carry] if carry else None
+    rest = torch.cat([batches.streams[-1, -1:], batches.tail])[None]
+    return torch.cat([scored, score(model, rest[:, :-1], rest[:, 1:], last)[0].flatten()])
+
+
+def score(model: nn.Module, inputs: Tensor, targets: Tensor, carry: Carry) -> tuple[Tensor, Carry]:
+    """log p of the targets, on the CPU, and the state after them."""
+    device = next(model.parameters()).device
+    logits, after = model(inputs.to(device), carry)
+    nll = F.cross_entropy(logits.flatten(0, 1), targets.to(device).flatten(), reduction="none")
+    return -nll.view(targets.shape).cpu(), after

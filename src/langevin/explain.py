@@ -1,0 +1,53 @@
+"""The probability of each token of a sentence, under every sample and under their average (Figure 3 of the paper)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .data.vocab import END, Vocabulary
+from .errors import LangevinError
+from .posterior.average import LogMean
+from .runfolder import RunFolder
+from .train import prepare_device
+from .workflow import open_run_task
+
+
+@torch.no_grad()
+def explain_run(path: Path, text: str) -> dict[str, Any]:
+    """Tokens, their probability under each sample, the averaged probability, and the spread over the samples."""
+    folder = RunFolder(path)
+    task = open_run_task(folder)
+    tokens = with_start(task.vocabulary, text)
+    device = prepare_device(folder.recipe)
+    model = task.build_model().to(device).eval()
+    mean, each = LogMean(), []
+    samples = folder.store().read()
+    for sample in samples:
+        sample.load_into(model)
+        logits, _ = model(tokens[None, :-1].to(device))
+        log_p = torch.log_softmax(logits[0].cpu(), -1).gather(-1, tokens[1:, None])[:, 0]
+        mean.add(log_p)
+        each.append(log_p.exp())
+    spread = torch.stack(each).std(0, correction=1 if len(each) > 1 else 0)
+    return {
+        "run": str(path), "text": text, "steps": [sample.step for sample in samples],
+        "tokens": [task.vocabulary.decode([t]).decode("utf-8", "replace") for t in tokens[1:].tolist()],
+        "each": [p.tolist() for p in each], "averaged": mean.value().exp().tolist(), "std": spread.tolist(),
+        "nll": -mean.value().mean().item(),
+    }
+
+
+def with_start(vocabulary: Vocabulary, text: str) -> Tensor:
+    """The tokens of a sentence after what ends the line before it, or after its own first token."""
+    tokens = vocabulary.encode(text.encode())
+    if vocabulary.level == "word" and END in vocabulary.numbers:
+        tokens = torch.cat([torch.tensor([vocabulary.numbers[END]]), tokens[:-1]])
+    elif "\n" in vocabulary.numbers:
+        tokens = torch.cat([torch.tensor([vocabulary.numbers["\n"]]), tokens])
+    if len(tokens) < 2:
+        raise LangevinError(f"expected a sentence of at least one token, got {text!r}; pass some words")
+    return tokens

@@ -1,0 +1,68 @@
+"""Word probabilities as colours: in the terminal and as a figure."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from ..errors import LangevinError
+from ..posterior.select import choose
+
+
+def explanation_table(result: dict[str, Any], samples: int) -> Table:
+    """A row for each token: probability under some samples, under the average, and the spread over all samples."""
+    shown = chosen(result, samples)
+    made = Table(title=f"{result['run']}: probability of each token", title_justify="left", title_style="bold")
+    for number, name in enumerate(["token", *(f"step {step}" for step, _ in shown), "average", "± std"]):
+        made.add_column(name, justify="right" if number else "left")
+    for at, token in enumerate(result["tokens"]):
+        cells = [colour(row[at]) for _, row in shown]
+        made.add_row(Text(visible(token)), *cells, colour(result["averaged"][at]), f"{result['std'][at]:.4f}")
+    return made
+
+
+def draw_explanation(result: dict[str, Any], path: Path, samples: int) -> None:
+    """The figure: samples and average as rows, tokens as columns, log-probability as colour."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise LangevinError("figures need matplotlib; install langevin[report]") from None
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    shown = [*chosen(result, samples), ("average", result["averaged"])]
+    width = max(4.0, 0.55 * len(result["tokens"]))
+    figure, axes = pyplot.subplots(figsize=(width, 0.5 * len(shown) + 1.2), layout="constrained")
+    image = axes.imshow([[math.log10(max(p, 1e-9)) for p in row] for _, row in shown], cmap="viridis", aspect="auto")
+    for y, (_, row) in enumerate(shown):
+        for x, p in enumerate(row):
+            axes.text(x, y, f"{p:.2g}", ha="center", va="center", fontsize=6, color="white" if p < 0.03 else "black")
+    axes.set_xticks(range(len(result["tokens"])), [visible(t) for t in result["tokens"]], rotation=60, fontsize=8)
+    axes.set_yticks(range(len(shown)), [name if name == "average" else f"step {name}" for name, _ in shown], fontsize=8)
+    figure.colorbar(image, label="log₁₀ p")
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise LangevinError(f"cannot draw into {path}: {error}; name a file ending in .png, .svg or .pdf") from None
+    finally:
+        pyplot.close(figure)
+
+
+def chosen(result: dict[str, Any], samples: int) -> list[tuple[Any, list[float]]]:
+    """Some samples, evenly spread over those there are."""
+    everything = list(zip(result["steps"], result["each"], strict=True))
+    return choose(everything, "thinned", min(samples, len(everything)))
+
+
+def colour(p: float) -> Text:
+    """Green where the model expected the token, red where it was surprised."""
+    surprise = min(-math.log10(max(p, 1e-6)) / 4, 1.0)
+    return Text(f"{p:.4f}", style=f"rgb({round(60 + 180 * surprise)},{round(200 - 140 * surprise)},80)")
+
+
+def visible(token: str) -> str:
+    return {" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}.get(token, token.strip("\n") or "⏎")
