@@ -21,8 +21,8 @@ def test_character_recipes_are_the_paper_s(cell):
     assert (sampler.model, sampler.run) == (optimiser.model, optimiser.run)
     assert (sampler.data.batch_size, sampler.data.window, sampler.data.parts) == (100, 100, (260, 32, 33))
     assert (sampler.run.epochs, sampler.run.burn_in, sampler.run.sample_every) == (20, 4, 0.5)
-    assert sampler.sampler.resolved()[1]["temperature"] == 1
-    assert optimiser.sampler.resolved() == ("psgld", {"temperature": 0.0, "lr": 2e-3, "beta": 0.99, "eps": 1e-8})
+    assert sampler.sampler.resolved(1)[1]["temperature"] == 1
+    assert optimiser.sampler.resolved(1) == ("psgld", {"temperature": 0.0, "lr": 2e-3, "beta": 0.99, "eps": 1e-8})
 
 
 def test_overrides():
@@ -77,6 +77,21 @@ def test_unknown_recipe_suggests_the_nearest():
         load_recipe("wp-lstm-psgd")
 
 
+def test_temperature_may_be_over_n():
+    recipe = load_recipe("text", ["temperature=2/N"])
+    assert recipe.sampler.resolved(100)[1]["temperature"] == 0.02
+    with pytest.raises(LangevinError, match="temperature"):
+        load_recipe("text", ["temperature=warm"])
+
+
+def test_authors_preset_is_what_their_code_did():
+    recipe = load_recipe("wp-lstm-psgld", preset="authors")
+    name, settings = recipe.sampler.resolved(1000)
+    assert (name, settings["temperature"], settings["beta"], settings["eps"], settings["eps_inside"]) == (
+        "psgld", 0.002, 0.9, 1e-6, True)
+    assert (recipe.run.clip, recipe.run.clip_norm, recipe.model.forget_bias) == ("always", 5, 3)
+
+
 def test_a_recipe_is_frozen():
     with pytest.raises(ValueError, match="frozen"):
         Recipe().task = "other"
@@ -84,4 +99,4 @@ def test_a_recipe_is_frozen():
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_sampler_can_be_named(name):
-    assert SamplerSettings(name=name).resolved()[0] == name
+    assert SamplerSettings(name=name).resolved(1)[0] == name

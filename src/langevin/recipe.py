@@ -7,7 +7,7 @@ import json
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -77,7 +77,8 @@ class SamplerSettings(Table):
 
     name: str = "psgld"
     lr: float = Field(2e-3, gt=0)
-    temperature: float | None = Field(None, ge=0)
+    temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^[0-9.]+/N$")] | None = None
+    """A number, or a number over N such as "2/N", the temperature of the authors' released code."""
     prior_var: float | None = Field(None, gt=0)
     preconditioner: Literal["rmsprop", "adagrad"] | None = None
     beta: float | None = Field(None, ge=0, lt=1)
@@ -96,18 +97,20 @@ class SamplerSettings(Table):
             hint = nearest(self.name, names)
             raise ValueError(f"sampler name must be one of {', '.join(names)}, got {self.name!r}{hint}")
         if self.name in OPTIMISERS and (self.temperature or self.prior_var is not None):
-            sampler = self.resolved()[0]
+            sampler = self.resolved(1)[0]
             raise ValueError(f"{self.name} is an optimiser: temperature 0, no prior; use {sampler!r} to sample")
-        cls, settings = self.resolved()
+        cls, settings = self.resolved(1)
         allowed = set(SAMPLERS[cls].__init__.__code__.co_varnames)
         foreign = sorted(set(settings) - allowed)
         if foreign:
             raise ValueError(f"{self.name} has no setting {foreign[0]!r}; remove it or choose another sampler")
         return self
 
-    def resolved(self) -> tuple[str, dict[str, Any]]:
+    def resolved(self, num_data: float) -> tuple[str, dict[str, Any]]:
         """Name of the sampler and the settings to build it with; an optimiser becomes its sampler at T = 0."""
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
+        if isinstance(self.temperature, str):
+            given["temperature"] = float(self.temperature.removesuffix("/N")) / num_data
         twin = dict(OPTIMISERS.get(self.name, {"name": self.name}))
         base = {"temperature": 0.0 if self.name in OPTIMISERS else 1.0}
         return twin.pop("name"), base | twin | given
@@ -184,8 +187,10 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def load_recipe(name_or_path: str | Path | None, overrides: Iterable[str] = ()) -> Recipe:
-    """Read a recipe (a shipped name or a TOML file; None: the defaults) and apply `key=value` overrides."""
+def load_recipe(
+    name_or_path: str | Path | None, overrides: Iterable[str] = (), preset: Literal["paper", "authors"] = "paper"
+) -> Recipe:
+    """Read a recipe (a shipped name or a TOML file; None: the defaults), apply a preset, then `key=value` overrides."""
     values: dict[str, Any] = {}
     if name_or_path is not None:
         path = shipped().get(str(name_or_path), Path(name_or_path))
@@ -196,9 +201,20 @@ def load_recipe(name_or_path: str | Path | None, overrides: Iterable[str] = ()) 
             values = tomllib.loads(path.read_text())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise LangevinError(f"{path} is not valid TOML: {error}") from None
-    for override in overrides:
+    settings = authors_settings(validate(values)) if preset == "authors" else []
+    for override in [*settings, *overrides]:
         apply_override(values, override)
     return validate(values)
+
+
+def authors_settings(recipe: Recipe) -> list[str]:
+    """What the authors' released code did where it differs from the printed paper, as overrides of a recipe."""
+    if recipe.sampler.name == "sgld":  # Penn Treebank: correct noise with random batches only, and no prior
+        temperature = "1" if recipe.data.batching == "random" else "1/N"
+        return [f"temperature={temperature}", "prior_var=none", "clip=always", "clip_norm=5"]
+    noisy = ["temperature=2/N"] if recipe.sampler.name == "psgld" else []
+    trained = ["clip=always", "clip_norm=5", "init=authors", "init_scale=0.05", "forget_bias=3"]
+    return [*noisy, "beta=0.9", "eps=1e-6", "eps_inside=true", *trained]
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:

@@ -37,7 +37,7 @@ class RunFolder:
             raise LangevinError(f"expected a run folder at {self.path}, found {what}; pass the --out of a training run")
 
     @classmethod
-    def create(cls, path: str | Path, recipe: Recipe, vocabulary: Vocabulary, data_sha256: str) -> RunFolder:
+    def create(cls, path: str | Path, recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> RunFolder:
         """Start a new run; the recipe is written last, which makes the folder a run."""
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -46,7 +46,7 @@ class RunFolder:
                 f"{path} {what}; choose another --out, go on with 'langevin resume {path}', or allow --overwrite"
             )
         write_json(path / VOCABULARY, vocabulary.to_json())
-        write_json(path / ORIGIN, origin(recipe) | {"data_sha256": data_sha256})
+        write_json(path / ORIGIN, origin(recipe) | facts)
         write_atomic(path / RECIPE, recipe.to_toml().encode())
         return cls(path)
 

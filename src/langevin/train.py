@@ -47,7 +47,7 @@ class Trainer:
         self.folder, self.task, self.recipe = folder, task, folder.recipe
         device = prepare_device(self.recipe)
         self.model = task.build_model().to(device)
-        name, settings = self.recipe.sampler.resolved()
+        name, settings = self.recipe.sampler.resolved(task.num_data)
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
         self.sampler = SAMPLERS[name](self.trained, num_data=task.num_data, seed=self.recipe.run.seed, **settings)
         self.pace = Pace(self.recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)

@@ -27,7 +27,8 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Trainer:
     task = open_task(recipe)
     if overwrite and (out / RECIPE).is_file():
         shutil.rmtree(out)
-    return Trainer(RunFolder.create(out, recipe, task.vocabulary, task.data_sha256), task)
+    facts = {"data_sha256": task.data_sha256, "num_data": task.num_data}
+    return Trainer(RunFolder.create(out, recipe, task.vocabulary, facts), task)
 
 
 def resume(path: Path) -> Trainer:
@@ -103,8 +104,8 @@ def evaluate_run(
     return {
         "task": task.name, "run": str(path), "split": split, "select": selection.how,
         "samples": mc_dropout or len(samples), "mc_dropout": mc_dropout,
-        "temperature": folder.recipe.sampler.resolved()[1]["temperature"], "threads": torch.get_num_threads(),
-        "skipped": skipped, **numbers,
+        "temperature": folder.recipe.sampler.resolved(task.num_data)[1]["temperature"],
+        "threads": torch.get_num_threads(), "skipped": skipped, **numbers,
     }
 
 

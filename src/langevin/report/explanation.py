@@ -6,23 +6,24 @@ import math
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
 from rich.text import Text
 
 from ..errors import LangevinError
 from ..posterior.select import choose
+from .terminal import table
 
 
-def explanation_table(result: dict[str, Any], samples: int) -> Table:
+def explanation_table(result: dict[str, Any], samples: int) -> Group:
     """A row for each token: probability under some samples, under the average, and the spread over all samples."""
     shown = chosen(result, samples)
-    made = Table(title=f"{result['run']}: probability of each token", title_justify="left", title_style="bold")
-    for number, name in enumerate(["token", *(f"step {step}" for step, _ in shown), "average", "± std"]):
-        made.add_column(name, justify="right" if number else "left")
-    for at, token in enumerate(result["tokens"]):
-        cells = [colour(row[at]) for _, row in shown]
-        made.add_row(Text(visible(token)), *cells, colour(result["averaged"][at]), f"{result['std'][at]:.4f}")
-    return made
+    columns = ["token", *(f"step {step}" for step, _ in shown), "average", "± std"]
+    rows: list[list[str | Text]] = [
+        [Text(visible(token)), *(colour(row[at]) for _, row in shown), colour(result["averaged"][at]),
+         f"{result['std'][at]:.4f}"]
+        for at, token in enumerate(result["tokens"])
+    ]
+    return table(f"{result['run']}: probability of each token", columns, rows)
 
 
 def draw_explanation(result: dict[str, Any], path: Path, samples: int) -> None:

@@ -31,7 +31,8 @@ def record(path: Path, begin: Begin) -> dict[str, Any]:
     recipe = folder.recipe
     kept = ("single", "averaged", "each", "curve")
     return {
-        "title": recipe.title, "temperature": recipe.sampler.resolved()[1]["temperature"], "seed": recipe.run.seed,
+        "title": recipe.title, "seed": recipe.run.seed,
+        "temperature": recipe.sampler.resolved(progress["num_data"])[1]["temperature"],
         "minutes": progress["seconds"] / 60, "steps": progress["step"], "num_data": progress["num_data"],
         "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
         "chosen": {"select": how, "samples": count + 1, "valid": valid[how][count],

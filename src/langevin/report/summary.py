@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
 
 from ..runfolder import RunFolder
 from .terminal import curve, duration, table
@@ -13,13 +13,14 @@ from .terminal import curve, duration, table
 def run_summary(folder: RunFolder) -> dict[str, Any]:
     """Everything `langevin show` knows, JSON-ready."""
     recipe, progress, store = folder.recipe, folder.progress() or {}, folder.store()
-    name, settings = recipe.sampler.resolved()
+    origin = folder.origin
+    name, settings = recipe.sampler.resolved(origin["num_data"])
     history = progress.get("history", [])
     step, total = progress.get("step", 0), progress.get("total")
     state = "finished" if progress.get("finished") else "not started" if not step else "can be resumed"
     if progress.get("stopped_early"):
         state = "finished (stopped early: the running average no longer improved)"
-    run, origin = recipe.run, folder.origin
+    run = recipe.run
     clipped = f"{progress['clipped']} of {progress['clip_asked']} steps" if progress.get("clip_asked") else "never"
     facts = {
         "recipe": recipe.title or recipe.task,
@@ -27,7 +28,7 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
         "progress": f"step {step} of {total}" if total else "step 0",
         "time": duration(progress.get("seconds", 0.0)),
         "data": f"{recipe.data.corpus} by {recipe.data.level}, {recipe.data.batching} batches of "
-                f"{recipe.data.batch_size}×{recipe.data.window}, N = {progress.get('num_data', '?')}",
+                f"{recipe.data.batch_size}×{recipe.data.window}, N = {origin['num_data']}",
         "model": f"{recipe.model.layers}×{recipe.model.hidden} {recipe.model.cell}, dropout {recipe.model.dropout:g}",
         "sampler": f"{name}, " + ", ".join(f"{k} {v}" for k, v in settings.items()),
         "schedule": f"{run.epochs:g} epochs, burn-in {run.burn_in:g}, a sample every {run.sample_every:g}, "
@@ -46,7 +47,7 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def learning_table(summary: dict[str, Any], rows: int = 12) -> Table:
+def learning_table(summary: dict[str, Any], rows: int = 12) -> Group:
     """The learning curve, thinned to some lines, with learning rate and temperature at each."""
     history = summary["history"]
     last = len(history) - 1
@@ -66,7 +67,7 @@ def learning_table(summary: dict[str, Any], rows: int = 12) -> Table:
     return made
 
 
-def evaluation_table(result: dict[str, Any]) -> Table:
+def evaluation_table(result: dict[str, Any]) -> Group:
     names = list(result["averaged"])
     return table(
         f"{result['run']} on {result['split']}, {result['select']} collection, temperature {result['temperature']:g}",
@@ -78,7 +79,7 @@ def evaluation_table(result: dict[str, Any]) -> Table:
     )
 
 
-def curve_table(curves: dict[str, list[float]], rows: int = 16) -> Table:
+def curve_table(curves: dict[str, list[float]], rows: int = 16) -> Group:
     """The score of each collection against the number of samples."""
     total = len(curves["forward"])
     counts = sorted({round(1 + i * (total - 1) / (rows - 1)) for i in range(rows)})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from ..train import Trainer
 
@@ -18,6 +20,21 @@ messages = Console(stderr=True, highlight=False)
 """Everything that is not a result, on standard error, so that --json output stays clean."""
 
 BARS = "▁▂▃▄▅▆▇█"
+
+
+class LogToScreen(logging.Handler):
+    """What the library has to say (that a kernel was compiled, once) as a dim line."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        messages.print(record.getMessage(), style="dim", soft_wrap=True)
+
+
+def show_log() -> None:
+    """Send the library's notes to the screen; calling it again changes nothing."""
+    log = logging.getLogger("langevin")
+    if not any(isinstance(handler, LogToScreen) for handler in log.handlers):
+        log.addHandler(LogToScreen())
+        log.setLevel(logging.INFO)
 
 
 class TrainingProgress:
@@ -84,14 +101,16 @@ def counting(label: str, quiet: bool = False) -> Iterator[Callable[[int], Callab
         yield begin
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A plain table, first column left, the rest right."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, words: bool = False
+) -> Group:
+    """A title, not squeezed into the width of its table, and the table; numbers stand right, words left."""
+    made = Table(header_style="bold")
     for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number else "left")
+        made.add_column(column, justify="right" if number and not words else "left")
     for row in rows:
         made.add_row(*row)
-    return made
+    return Group(Text(title, style="bold"), made)
 
 
 def curve(values: Sequence[float], width: int = 48) -> str:
