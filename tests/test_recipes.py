@@ -100,3 +100,26 @@ def test_a_recipe_is_frozen():
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_every_sampler_can_be_named(name):
     assert SamplerSettings(name=name).resolved(1)[0] == name
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("size", ["small", "medium", pytest.param("large", marks=pytest.mark.slow)])
+def test_penn_treebank_recipes_train_and_resume(size, real_data, tmp_path):
+    """A few steps of each size on real text; dropout and sampling joined, both kinds of batches."""
+    from langevin.workflow import resume, start
+
+    batching = "random" if size == "medium" else "successive"
+    short = ["epochs=0.002", "burn_in=0.0005", "sample_every=0.0005", "threads=1"]
+    trainer = start(load_recipe(f"ptb-{size}-{batching}-sgld-dropout", short), tmp_path / "run")
+    validate = trainer.task.log_probs
+    trainer.task.log_probs = lambda *_: validate_some(trainer, validate)
+    trainer.run()
+    assert len(trainer.store) >= 2
+    assert resume(tmp_path / "run").finished
+
+
+def validate_some(trainer, validate):
+    """Validation on the first windows only: the whole split takes a minute with the large model."""
+    batches = trainer.task.evaluated["valid"]
+    batches.streams, batches.tail = batches.streams[:, :41], batches.tail[:0]
+    return validate(trainer.model, "valid")
