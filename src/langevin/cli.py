@@ -21,7 +21,7 @@ from .report.explanation import draw_explanation, explanation_table
 from .report.results import record as record_run
 from .report.results import refresh
 from .report.summary import curve_table, evaluation_table, learning_table, run_summary
-from .report.terminal import TrainingProgress, counting, duration, messages, screen, table
+from .report.terminal import TrainingProgress, counting, duration, messages, screen, show_log, table
 from .runfolder import RunFolder, write_json
 from .startup import prepare_process
 from .train import Interrupted, Trainer, prepare_device
@@ -49,6 +49,7 @@ def train(
     level: Annotated[str | None, typer.Option(help="byte, char or word")] = None,
     out: Annotated[Path | None, typer.Option(help="run folder (default: runs/NAME)")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key")] = None,
+    preset: Annotated[str, typer.Option(help="paper, or authors: what their released code did")] = "paper",
     device: Annotated[str | None, typer.Option(help="torch device, such as cpu or cuda")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace a run that is already in the folder")] = False,
     quiet: Quiet = False,
@@ -61,7 +62,9 @@ def train(
     overrides += [f"corpus={text.resolve()}"] if text else []
     overrides += [f"level={level}"] if level else []
     overrides += [f"device={device}"] if device else []
-    loaded = load_recipe(recipe or "text", overrides)
+    if preset not in ("paper", "authors"):
+        raise LangevinError(f"preset must be paper or authors, got {preset!r}")
+    loaded = load_recipe(recipe or "text", overrides, "authors" if preset == "authors" else "paper")
     target = out or Path("runs") / (text.stem if text and recipe is None else Path(recipe or "").stem)
     finish(start(loaded, target, overwrite=overwrite), target, quiet, as_json)
 
@@ -167,7 +170,7 @@ def show(folder: Folder, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(summary))
         return
-    screen.print(table(str(folder), ("", ""), [(k, str(v)) for k, v in summary["facts"].items()]))
+    screen.print(table(str(folder), ("", ""), summary["facts"].items(), words=True))
     if summary["history"]:
         screen.print(learning_table(summary))
 
@@ -179,7 +182,7 @@ def recipes(as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(listed))
     else:
-        screen.print(table("recipes", ("name", "what it is"), listed.items()))
+        screen.print(table("recipes", ("name", "what it is"), listed.items(), words=True))
 
 
 @app.command()
@@ -192,7 +195,7 @@ def data(as_json: Json = False) -> None:
     screen.print(table("data sets", ("name", "state", "looked in", "what", "licence"), [
         ("war_and_peace", "embedded", "", "War and Peace, 3,258,246 bytes, 87 of them distinct", "public domain"),
         *((s["name"], s["state"], s["looked_in"], s["what"], s["licence"]) for s in states),
-    ]))
+    ], words=True))
     for problem in (problem for s in states for problem in s["problems"][:1]):
         screen.print(Text(problem))
 
@@ -265,6 +268,7 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
 def main() -> None:
     """Entry point: one clear message and exit code 2 for anything the user can mend; typer does so for its own."""
     prepare_process()
+    show_log()
     try:
         app()
     except LangevinError as error:

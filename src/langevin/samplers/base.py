@@ -1,16 +1,20 @@
-"""The socket that every sampler plugs into: a torch optimiser that knows N, the prior, the temperature and its noise."""
+"""The socket that every sampler plugs into: a torch optimiser that knows N, prior, temperature and its noise."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.utils.hooks import RemovableHandle
 
-from .noise import START_STREAM, STEP_STREAM, normal
+from .clocks import Clock
+from .fused import find_kernel
+from .lazy_rows import LazyRows
+from .noise import START_STREAM, STEP_STREAM, Counter, normal
 
 
 class Sampler(torch.optim.Optimizer, ABC):
@@ -22,17 +26,28 @@ class Sampler(torch.optim.Optimizer, ABC):
     0 for the optimiser twin. Every setting may differ between parameter groups.
 
     A parameter whose `.grad` is None is left alone, without noise, as torch optimisers do. A parameter (or an
-    embedding row) whose gradient is zero diffuses under its prior like any other.
+    embedding row) whose gradient is zero diffuses under its prior like any other. With `nn.Embedding(sparse=True)`
+    the rows outside the batch do so later, when they are read (see `lazy_rows.py` and `attach`).
+
+    `fused` None runs the compiled kernel where it can (see `fused.py`), False the plain torch function, with the
+    same bits; True insists on the kernel.
+
+    A final class names its two `functions` (plain torch, compiled) and the state tensors they take (`memory`); `start`
+    makes that state and `settings` turns a group into keyword arguments of both.
     """
+
+    memory: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None, temperature: float, seed: int,
-        maximize: bool, **settings: Any,
+        maximize: bool, fused: bool | None, **settings: Any,
     ) -> None:
-        common = dict(
-            lr=lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize
-        )
+        common = {
+            "lr": lr, "num_data": num_data, "prior_var": prior_var, "temperature": temperature, "seed": seed,
+            "maximize": maximize, "fused": fused,
+        }  # fmt: skip
         super().__init__(params, common | settings | {"steps_done": 0})
+        self.lazy: dict[Tensor, LazyRows] = {}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """As in torch; parameters are numbered in the order they arrive, and the number selects their noise."""
@@ -47,36 +62,105 @@ class Sampler(torch.optim.Optimizer, ABC):
             raise
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]  # torch overloads it
-        """One update of every parameter that has a gradient; with a closure, evaluates it first and returns its loss."""
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update of every parameter that has a gradient; evaluates a closure first and returns its loss."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
             for offset, parameter in enumerate(group["params"]):
-                if parameter.grad is None:
-                    continue
-                if parameter.grad.is_sparse:
-                    raise ValueError(
-                        f"{type(self).__name__} expects dense gradients, got a sparse one; "
-                        "build the embedding with sparse=False"
-                    )
-                grad = -parameter.grad if group["maximize"] else parameter.grad
-                self.update(parameter, grad, group, group["first_parameter"] + offset)
+                if parameter.grad is not None:
+                    grad = -parameter.grad if group["maximize"] else parameter.grad
+                    update = self.update_rows if grad.is_sparse else self.update
+                    update(parameter, grad, group, group["first_parameter"] + offset)
             group["steps_done"] += 1
         return loss
 
-    @abstractmethod
     def update(self, theta: Tensor, grad: Tensor, group: dict[str, Any], number: int) -> None:
-        """Move one parameter by one step, in place."""
+        """Move one parameter by one step, in place: the one choice between the compiled and the plain function."""
+        if theta in self.lazy:  # a dense gradient after sparse ones
+            self.lazy.pop(theta).catch_up()
+        settings, memory = self.settings(group), self.remember(theta, group, number)
+        noisy = settings["temperature"] > 0
+        plain, name = self.functions()
+        if fused := find_kernel(name, (theta, *memory), group["fused"]):
+            fused(theta, grad.contiguous(), self.counter(group, number) if noisy else None, *memory, **settings)
+            torch.autograd.graph.increment_version(theta)  # numba wrote behind torch's back
+        else:
+            noise = self.draw(theta, group, number, STEP_STREAM) if noisy else None
+            plain(theta, grad, noise, *memory, **settings)
+
+    def update_rows(self, theta: Tensor, grad: Tensor, group: dict[str, Any], number: int) -> None:
+        """The same for a sparse gradient: only its rows move now."""
+        memory = self.remember(theta, group, number)
+        if theta not in self.lazy:
+            self.lazy[theta] = LazyRows(theta, memory, self.clock(theta.device), self.counter, group, number)
+        self.lazy[theta].step(grad, self.functions(), self.settings(group))
+
+    @abstractmethod
+    def functions(self) -> tuple[Callable[..., None], str]:
+        """The plain update and the name of its compiled form in `kernels.py`."""
+
+    @abstractmethod
+    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+        """The keyword arguments of both functions."""
+
+    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+        """State of a parameter before its first step, one tensor for each name in `memory`."""
+        return {}
+
+    def clock(self, device: torch.device) -> Clock:
+        """What rows outside the batch go through, for samplers that know it in closed form."""
+        raise ValueError(
+            f"{type(self).__name__} expects dense gradients, got a sparse one; "
+            "build the embedding with sparse=False, or use SGLD or PSGLD"
+        )
 
     def check_settings(self, group: dict[str, Any]) -> None:
         """Raise ValueError when a setting of this sampler is impossible."""
 
-    def noise(self, theta: Tensor, group: dict[str, Any], number: int) -> Tensor | None:
-        """ξ for this parameter at this step, or None at temperature 0, where nothing needs it."""
-        return self.draw(theta, group, number, STEP_STREAM) if group["temperature"] > 0 else None
+    def remember(self, theta: Tensor, group: dict[str, Any], number: int) -> list[Tensor]:
+        """The state of a parameter, in the order of the functions' arguments."""
+        if self.memory and not self.state[theta]:
+            self.state[theta].update(self.start(theta, group, number))
+        return [self.state[theta][name] for name in self.memory]
+
+    @torch.no_grad()
+    def catch_up(self, parameter: Tensor, rows: Tensor) -> None:
+        """Bring these rows (any shape, repeats allowed) of an embedding to date; call it before reading them."""
+        if parameter in self.lazy:
+            self.lazy[parameter].catch_up(rows)
+
+    @torch.no_grad()
+    def catch_up_all(self) -> None:
+        """Bring every row of every embedding to date: before storing a sample, validating, saving."""
+        while self.lazy:
+            self.lazy.popitem()[1].catch_up()
+
+    def attach(self, embedding: torch.nn.Embedding) -> RemovableHandle:
+        """From now on, before each forward pass, catch up the rows that the embedding is about to read."""
+        require(embedding.sparse, "embedding", "built with sparse=True", "a dense one", "dense gradients need no hook")
+
+        def read(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            weight = module.weight
+            if isinstance(weight, Tensor):
+                self.catch_up(weight, args[0] if args else kwargs["input"])
+
+        return embedding.register_forward_pre_hook(read, with_kwargs=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        """As in torch, with every embedding row brought to date first, so that no debts need saving."""
+        self.catch_up_all()
+        return super().state_dict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.catch_up_all()
+        return super().__getstate__()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.lazy = {}
 
     def first_momentum(self, theta: Tensor, group: dict[str, Any], number: int) -> Tensor:
         """m ~ N(0, lr·T/N): the momentum of a particle at temperature T, zero for the optimiser twin."""
@@ -87,15 +171,33 @@ class Sampler(torch.optim.Optimizer, ABC):
 
     def draw(self, theta: Tensor, group: dict[str, Any], number: int, stream: int) -> Tensor:
         """Standard normals shaped like θ that depend on nothing but seed, stream, parameter, element and step."""
+        counter = self.counter(group, number, stream)
+        if fused := find_kernel("normal", (theta,), group["fused"]):
+            noise = torch.empty_like(theta)
+            fused(noise, counter)
+            return noise
+        seed, parameter, step, stream = counter
         return normal(
-            theta.shape, seed=group["seed"], parameter=number, step=group["steps_done"], stream=stream,
-            device=theta.device, dtype=theta.dtype,
+            theta.shape, seed=seed, parameter=parameter, step=step, stream=stream, device=theta.device,
+            dtype=theta.dtype,
         )
+
+    @staticmethod
+    def counter(group: dict[str, Any], number: int, stream: int = STEP_STREAM) -> Counter:
+        return group["seed"], number, group["steps_done"], stream
 
 
 def prior_pull(group: dict[str, Any]) -> float:
     """1/(Nσ²): how strongly the prior pulls a weight to zero in units of the mean loss; 0 under a flat prior."""
     return 0.0 if group["prior_var"] is None else 1.0 / (group["num_data"] * group["prior_var"])
+
+
+def common_settings(group: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that all updates share."""
+    return {
+        "lr": group["lr"], "num_data": group["num_data"], "prior_pull": prior_pull(group),
+        "temperature": group["temperature"],
+    }  # fmt: skip
 
 
 def check_group(group: dict[str, Any]) -> None:

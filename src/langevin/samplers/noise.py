@@ -27,9 +27,15 @@ ROUNDS = 10
 STEP_STREAM, START_STREAM, ROW_STREAM = 0, 1, 2
 """What the noise is for: an update, the first momentum, the late update of an embedding row."""
 
+Counter = tuple[int, int, int, int]
+"""(seed, parameter, step, stream): everything but the element."""
+
 # Minimax-like fits (Chebyshev nodes, float64, then rounded): log(1+f) = f·L(f) on [√½−1, √2−1],
 # sin(πt/4) = t·S(t²) and cos(πt/4) = C(t²) on [−1, 1]; each within 1.2e-7 relative.
-LOG_POLY = (0.08722349256277084, -0.14366839826107025, 0.14952267706394196, -0.16562393307685852, 0.19956833124160767, -0.25002074241638184, 0.3333418667316437, -0.49999988079071045, 1.0)
+LOG_POLY = (
+    0.08722349256277084, -0.14366839826107025, 0.14952267706394196, -0.16562393307685852, 0.19956833124160767,
+    -0.25002074241638184, 0.3333418667316437, -0.49999988079071045, 1.0,
+)  # fmt: skip
 SIN_POLY = (-3.59504520019982e-05, 0.00249000103212893, -0.08074543625116348, 0.7853981852531433)
 COS_POLY = (3.52876168108196e-06, -0.0003259365039411932, 0.015854323282837868, -0.3084251284599304, 1.0)
 LN2 = 0.6931471824645996
@@ -67,13 +73,20 @@ def philox(counter: tuple[Tensor, int, int, int], seed: int) -> tuple[Tensor, Te
 def box_muller(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Two words of 32 random bits → two independent standard normals, in float32."""
     u = ((x >> 1).to(torch.float32) + 0.5) * (1 / 2**31)
-    radius = torch.sqrt(log_(u) * -2.0)
+    radius = exact_sqrt(log_(u) * -2.0)
     quarter = (((y << 2 & MASK) ^ 0x80000000) - 0x80000000).to(torch.float32) * (1 / 2**31)  # signed, in [−1, 1)
     square = quarter * quarter
     sin, cos = quarter * horner(square, SIN_POLY), horner(square, COS_POLY)
     swap, flip = (y >> 31 & 1).bool(), (y >> 30 & 1).bool()
     radius = torch.where(flip, -radius, radius)
     return radius * torch.where(swap, sin, cos), radius * torch.where(swap, cos, sin)
+
+
+def exact_sqrt(x: Tensor) -> Tensor:
+    """√x in float32 to the last bit. Torch's own (MKL) misses it in one of six numbers on the CPU; a double's root,
+    off by at most a unit in its last place, always rounds to the right float. Doubles keep torch's root.
+    """
+    return torch.sqrt(x.double()).to(x.dtype)
 
 
 def log_(u: Tensor) -> Tensor:

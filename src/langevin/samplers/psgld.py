@@ -3,58 +3,67 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .base import Sampler, prior_pull, require
+from .base import Sampler, common_settings, require
+from .clocks import FrozenClock
+from .noise import exact_sqrt
 
 
 def psgld_(
-    theta: Tensor, grad: Tensor, noise: Tensor | None, gain: Tensor, *, lr: float, num_data: float, prior_pull: float,
-    temperature: float,
+    theta: Tensor, grad: Tensor, noise: Tensor | None, second_moment: Tensor, *, lr: float, num_data: float,
+    prior_pull: float, temperature: float, **preconditioner: Any,
 ) -> None:
     """θ ← θ − lr·G·(ḡ + θ/(Nσ²)) + √(2·lr·T·G/N)·ξ        Li et al. 2016; Algorithm 1 of Gan et al. 2017
 
-    `gain` is the diagonal G and `prior_pull` is 1/(Nσ²). The printed algorithm adds the gradient step, which climbs
-    the energy: the sign here is minus. Its η is 2·lr and its G is ours divided by N.
+    G is the diagonal of `gain_` and `prior_pull` is 1/(Nσ²). The printed algorithm adds the gradient step, which
+    climbs the energy: the sign here is minus. Its η is 2·lr and its G is ours divided by N.
     """
+    gain = gain_(second_moment, grad, **preconditioner)
     drift = grad + theta * prior_pull if prior_pull else grad
     theta.sub_(drift * gain * lr)
     if noise is not None:
-        theta.add_(noise * torch.sqrt(gain * (2 * lr * temperature / num_data)))
+        theta.add_(noise * exact_sqrt(gain * (2 * lr * temperature / num_data)))
 
 
 def gain_(
     second_moment: Tensor, grad: Tensor, *, preconditioner: str, beta: float, eps: float, eps_inside: bool,
     ceiling: float,
 ) -> Tensor:
-    """v ← βv + (1−β)ḡ²  (adagrad: v ← v + ḡ²);   G = min(1/(ε + √v), ceiling)"""
+    """v ← βv + (1−β)ḡ²  (adagrad: v ← v + ḡ²), then the gain of v"""
     square = grad * grad
     if preconditioner == "rmsprop":
         second_moment.mul_(beta).add_(square * (1 - beta))
     else:
         second_moment.add_(square)
-    root = torch.sqrt(second_moment + eps) if eps_inside else torch.sqrt(second_moment) + eps
+    return gain(second_moment, eps=eps, eps_inside=eps_inside, ceiling=ceiling)
+
+
+def gain(second_moment: Tensor, *, eps: float, eps_inside: bool, ceiling: float) -> Tensor:
+    """G = min(1/(ε + √v), ceiling), or 1/√(ε + v) with ε inside."""
+    root = exact_sqrt(second_moment + eps) if eps_inside else exact_sqrt(second_moment) + eps
     return torch.clamp(torch.reciprocal(root), max=ceiling)
 
 
 def gain_ceiling(group: dict[str, Any]) -> float:
-    """The largest G: Nσ/√T unless the group names one.
+    """The largest G: Nσ unless the group names one.
 
     A weight that gets no gradient (the row of a rare word) has v → 0, and 1/(ε+√v) would let it jump by tens of
-    prior standard deviations in one step. The energy has a gradient of its own there: under the tempered prior,
-    θ/(Nσ²) has second moment T/(Nσ)², so Nσ/√T is the gain that RMSprop would give to a weight that feels nothing
-    but its prior. With it the pull of the prior per step is at most lr/(σ√T), far inside stability. A flat prior
-    has no scale; unit variance is taken for the ceiling alone. At T = 0 there is no ceiling, hence the exact twin.
+    prior standard deviations in one step, or let the pull of the prior overshoot. The energy has a gradient of its
+    own there: under the prior, θ/(Nσ²) has second moment 1/(Nσ)², so Nσ is the gain that RMSprop would give to a
+    weight that feels nothing but its prior. It binds exactly where the data push more weakly than the prior does,
+    and keeps the pull of the prior per step at lr/σ or less, far inside stability. A flat prior has no scale; unit
+    variance is taken for the ceiling alone. The optimiser twin (T = 0, flat prior) has no ceiling.
     """
     if group["ceiling"] is not None:
         return float(group["ceiling"])
-    if group["temperature"] == 0:
-        return math.inf
-    prior_std = 1.0 if group["prior_var"] is None else math.sqrt(group["prior_var"])
-    return float(group["num_data"] * prior_std / math.sqrt(group["temperature"]))
+    if group["prior_var"] is None:
+        return math.inf if group["temperature"] == 0 else float(group["num_data"])
+    return float(group["num_data"] * math.sqrt(group["prior_var"]))
 
 
 class PSGLD(Sampler):
@@ -64,33 +73,43 @@ class PSGLD(Sampler):
     As in the paper and its code, the correction Γ for the change of G with θ is dropped, so that the law is exact
     only as far as G is constant; β near 1 makes the error small. `eps_inside` puts ε under the root, as the
     authors' code did.
+
+    With sparse gradients v belongs to the steps in which a row was in the batch: it does not decay in between, as it
+    would in dense RMSprop. The rows outside the batch diffuse with their G as it stands.
     """
+
+    memory = ("second_moment",)
 
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False, preconditioner: str = "rmsprop", beta: float = 0.99, eps: float = 1e-8,
-        eps_inside: bool = False, ceiling: float | None = None,
+        seed: int = 0, maximize: bool = False, fused: bool | None = None, preconditioner: str = "rmsprop",
+        beta: float = 0.99, eps: float = 1e-8, eps_inside: bool = False, ceiling: float | None = None,
     ) -> None:
         super().__init__(
             params, lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize,
-            preconditioner=preconditioner, beta=beta, eps=eps, eps_inside=eps_inside, ceiling=ceiling,
+            fused=fused, preconditioner=preconditioner, beta=beta, eps=eps, eps_inside=eps_inside, ceiling=ceiling,
         )
 
     def check_settings(self, group: dict[str, Any]) -> None:
         check_preconditioner(group)
 
-    def update(self, theta: Tensor, grad: Tensor, group: dict[str, Any], number: int) -> None:
-        state = self.state[theta]
-        if not state:
-            state["second_moment"] = torch.zeros_like(theta, memory_format=torch.preserve_format)
-        gain = gain_(
-            state["second_moment"], grad, preconditioner=group["preconditioner"], beta=group["beta"],
-            eps=group["eps"], eps_inside=group["eps_inside"], ceiling=gain_ceiling(group),
-        )
-        psgld_(
-            theta, grad, self.noise(theta, group, number), gain, lr=group["lr"], num_data=group["num_data"],
-            prior_pull=prior_pull(group), temperature=group["temperature"],
-        )
+    def functions(self) -> tuple[Callable[..., None], str]:
+        return psgld_, "psgld"
+
+    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+        return common_settings(group) | preconditioner_settings(group)
+
+    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+        return {"second_moment": torch.zeros_like(theta, memory_format=torch.preserve_format)}
+
+    def clock(self, device: torch.device) -> FrozenClock:
+        return FrozenClock(device, gain)
+
+
+def preconditioner_settings(group: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `gain_`, shared with Santa."""
+    names = ("preconditioner", "beta", "eps", "eps_inside")
+    return {name: group[name] for name in names} | {"ceiling": gain_ceiling(group)}
 
 
 def check_preconditioner(group: dict[str, Any]) -> None:

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .base import Sampler, prior_pull, require
-from .psgld import check_preconditioner, gain_, gain_ceiling
+from .base import Sampler, common_settings, require
+from .noise import exact_sqrt
+from .psgld import check_preconditioner, gain_, preconditioner_settings
 from .sghmc import check_friction
-from .sgnht import check_thermostat, thermostat_
+from .sgnht import check_thermostat, thermostat
 
 
 def santa_(
-    theta: Tensor, grad: Tensor, noise: Tensor | None, momentum: Tensor, friction: Tensor, gain: Tensor, *, lr: float,
-    num_data: float, prior_pull: float, temperature: float, injected: float,
+    theta: Tensor, grad: Tensor, noise: Tensor | None, second_moment: Tensor, momentum: Tensor, friction: Tensor, *,
+    lr: float, num_data: float, prior_pull: float, temperature: float, injected: float, thermostat_rate: float,
+    **preconditioner: Any,
 ) -> None:
     """m ← (1−α)m − lr·G·(ḡ + θ/(Nσ²)) + √(2A·lr·T·G/N)·ξ;   θ ← θ + m        Chen et al. 2016, Euler scheme
 
     Our m is their √G·u. α (`friction`) is a thermostat per weight, A is `injected`, `prior_pull` is 1/(Nσ²).
     """
+    gain = gain_(second_moment, grad, **preconditioner)
     drift = grad + theta * prior_pull if prior_pull else grad
     momentum.mul_(1 - friction).sub_(drift * gain * lr)
     if noise is not None:
-        momentum.add_(noise * torch.sqrt(gain * (2 * injected * lr * temperature / num_data)))
+        momentum.add_(noise * exact_sqrt(gain * (2 * injected * lr * temperature / num_data)))
     theta.add_(momentum)
+    target = lr * temperature / num_data
+    if target > 0:
+        heat = momentum.square() / gain
+        friction.copy_(thermostat(friction, heat, target=target, rate=thermostat_rate).clamp_(0, 1))
 
 
 class Santa(Sampler):
@@ -40,15 +48,18 @@ class Santa(Sampler):
     thermostats run on the dimensionless clock of SGNHT.
     """
 
+    memory = ("second_moment", "momentum", "friction")
+
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False, friction: float = 0.1, thermostat_rate: float = 1e-4,
-        anneal: float = 0.5, explore: int | None = None, preconditioner: str = "rmsprop", beta: float = 0.99,
-        eps: float = 1e-8, eps_inside: bool = False, ceiling: float | None = None,
+        seed: int = 0, maximize: bool = False, fused: bool | None = None, friction: float = 0.1,
+        thermostat_rate: float = 1e-4, anneal: float = 0.5, explore: int | None = None,
+        preconditioner: str = "rmsprop", beta: float = 0.99, eps: float = 1e-8, eps_inside: bool = False,
+        ceiling: float | None = None,
     ) -> None:
         super().__init__(
             params, lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize,
-            friction=friction, thermostat_rate=thermostat_rate, anneal=anneal, explore=explore,
+            fused=fused, friction=friction, thermostat_rate=thermostat_rate, anneal=anneal, explore=explore,
             preconditioner=preconditioner, beta=beta, eps=eps, eps_inside=eps_inside, ceiling=ceiling,
         )
 
@@ -62,26 +73,18 @@ class Santa(Sampler):
             "pass the number of exploring steps",
         )
 
-    def update(self, theta: Tensor, grad: Tensor, group: dict[str, Any], number: int) -> None:
+    def functions(self) -> tuple[Callable[..., None], str]:
+        return santa_, "santa"
+
+    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
         group = group | {"temperature": annealed(group)}
-        state = self.state[theta]
-        if not state:
-            state["second_moment"] = torch.zeros_like(theta, memory_format=torch.preserve_format)
-            state["momentum"] = torch.zeros_like(theta, memory_format=torch.preserve_format)
-            state["friction"] = torch.full_like(theta, group["friction"], memory_format=torch.preserve_format)
-        gain = gain_(
-            state["second_moment"], grad, preconditioner=group["preconditioner"], beta=group["beta"],
-            eps=group["eps"], eps_inside=group["eps_inside"], ceiling=gain_ceiling(group),
-        )
-        santa_(
-            theta, grad, self.noise(theta, group, number), state["momentum"], state["friction"], gain,
-            lr=group["lr"], num_data=group["num_data"], prior_pull=prior_pull(group),
-            temperature=group["temperature"], injected=group["friction"],
-        )
-        target = group["lr"] * group["temperature"] / group["num_data"]
-        if target > 0:
-            heat = state["momentum"].square() / gain
-            thermostat_(state["friction"], heat, target=target, rate=group["thermostat_rate"])
+        own = {"injected": group["friction"], "thermostat_rate": group["thermostat_rate"]}
+        return common_settings(group) | preconditioner_settings(group) | own
+
+    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+        zeros = [torch.zeros_like(theta, memory_format=torch.preserve_format) for _ in range(2)]
+        friction = torch.full_like(theta, group["friction"], memory_format=torch.preserve_format)
+        return {"second_moment": zeros[0], "momentum": zeros[1], "friction": friction}
 
 
 def annealed(group: dict[str, Any]) -> float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
-from .base import Sampler, prior_pull, require
+from .base import Sampler, common_settings, require
 
 
 def sghmc_(
@@ -34,27 +35,28 @@ class SGHMC(Sampler):
     does not), so the two differ for 1/friction steps after a change of the rate.
     """
 
+    memory = ("momentum",)
+
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False, friction: float = 0.1,
+        seed: int = 0, maximize: bool = False, fused: bool | None = None, friction: float = 0.1,
     ) -> None:
         super().__init__(
             params, lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize,
-            friction=friction,
+            fused=fused, friction=friction,
         )
 
     def check_settings(self, group: dict[str, Any]) -> None:
         check_friction(group)
 
-    def update(self, theta: Tensor, grad: Tensor, group: dict[str, Any], number: int) -> None:
-        state = self.state[theta]
-        if not state:
-            state["momentum"] = self.first_momentum(theta, group, number)
-        sghmc_(
-            theta, grad, self.noise(theta, group, number), state["momentum"], lr=group["lr"],
-            num_data=group["num_data"], prior_pull=prior_pull(group), temperature=group["temperature"],
-            friction=group["friction"], injected=group["friction"],
-        )
+    def functions(self) -> tuple[Callable[..., None], str]:
+        return sghmc_, "sghmc"
+
+    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+        return common_settings(group) | {"friction": group["friction"], "injected": group["friction"]}
+
+    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+        return {"momentum": self.first_momentum(theta, group, number)}
 
 
 def check_friction(group: dict[str, Any]) -> None:

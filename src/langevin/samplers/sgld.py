@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from .base import Sampler, prior_pull
+from .base import Sampler, common_settings
+from .clocks import SharedClock
 
 
 def sgld_(
@@ -33,14 +36,18 @@ class SGLD(Sampler):
 
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False,
+        seed: int = 0, maximize: bool = False, fused: bool | None = None,
     ) -> None:
         super().__init__(
-            params, lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize
+            params, lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize,
+            fused=fused,
         )
 
-    def update(self, theta: Tensor, grad: Tensor, group: dict[str, Any], number: int) -> None:
-        sgld_(
-            theta, grad, self.noise(theta, group, number), lr=group["lr"], num_data=group["num_data"],
-            prior_pull=prior_pull(group), temperature=group["temperature"],
-        )
+    def functions(self) -> tuple[Callable[..., None], str]:
+        return sgld_, "sgld"
+
+    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+        return common_settings(group)
+
+    def clock(self, device: torch.device) -> SharedClock:
+        return SharedClock(device)

@@ -1,0 +1,269 @@
+"""The compiled kernels give the bits of the plain torch functions, whatever the shape, the settings and the threads.
+
+Bits are equal in float32 for every sampler, in float64 for SGLD, SGHMC and SGNHT. In float64 PSGLD and Santa agree to
+rounding: MKL's double square root, which their plain functions use, is one unit off in one of eighty numbers.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langevin.samplers import SAMPLERS, SGLD, fused, kernels, noise
+from langevin.samplers.lazy_rows import row_normal
+
+SAME_BITS = {torch.float32: set(SAMPLERS), torch.float64: {"sgld", "sghmc", "sgnht"}}
+PRECONDITIONED = st.fixed_dictionaries({}, optional={
+    "preconditioner": st.sampled_from(["rmsprop", "adagrad"]), "beta": st.floats(0, 0.999),
+    "eps": st.sampled_from([1e-8, 1e-3]), "eps_inside": st.booleans(),
+    "ceiling": st.sampled_from([None, 0.5, 10.0]),
+})  # fmt: skip
+FRICTION = st.fixed_dictionaries({}, optional={"friction": st.floats(0.01, 1)})
+OWN = {
+    "sgld": st.just({}),
+    "psgld": PRECONDITIONED,
+    "sghmc": FRICTION,
+    "sgnht": st.builds(lambda a, b: a | {"thermostat_rate": b}, FRICTION, st.floats(0, 1)),
+    "santa": st.builds(
+        lambda a, b, c, d: a | b | {"thermostat_rate": c, "explore": d}, FRICTION, PRECONDITIONED, st.floats(0, 1),
+        st.sampled_from([None, 0, 2]),
+    ),
+}  # fmt: skip
+COMMON = st.fixed_dictionaries({
+    "lr": st.sampled_from([0.0, 1e-4, 0.03, 0.7]), "num_data": st.sampled_from([1, 1000, 929_589]),
+    "prior_var": st.sampled_from([None, 0.01, 1.0]), "temperature": st.sampled_from([0.0, 0.1, 1.0]),
+    "seed": st.integers(0, 2**64 - 1), "maximize": st.booleans(),
+})  # fmt: skip
+SHAPES = st.lists(
+    st.sampled_from([(), (0,), (3, 0), (1,), (7, 5), (255,), (256,), (257,), (1024,), (1025,), (41, 83)]), min_size=1,
+    max_size=3,
+)  # fmt: skip
+
+
+def after(name, fused, shapes, dtype=torch.float32, steps=3, prepare=lambda p: p, **settings):
+    """Parameters and states after some steps with random gradients."""
+    generator = torch.Generator().manual_seed(0)
+    parameters = [
+        torch.nn.Parameter(prepare(torch.randn(shape, generator=generator, dtype=dtype))) for shape in shapes
+    ]
+    sampler = SAMPLERS[name](parameters, fused=fused, **settings)
+    for _ in range(steps):
+        for parameter in parameters:
+            parameter.grad = torch.randn(parameter.shape, generator=generator, dtype=dtype)
+        sampler.step()
+    return [p.detach() for p in parameters] + [t for p in parameters for t in sampler.state[p].values()]
+
+
+def assert_same(ours, theirs, to_the_bit, rtol=1e-9):
+    for x, y in zip(ours, theirs, strict=True):
+        assert x.dtype == y.dtype
+        assert x.shape == y.shape
+        rtol, atol = (0, 0) if to_the_bit else (rtol, rtol / 100)
+        torch.testing.assert_close(x, y, rtol=rtol, atol=atol, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("name", SAMPLERS)
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_kernel_equals_reference(name, dtype, data):
+    chosen = data.draw(COMMON) | data.draw(OWN[name])
+    shapes = data.draw(SHAPES)
+    ours, theirs = (after(name, fused, shapes, dtype, **chosen) for fused in (True, False))
+    assert_same(ours, theirs, name in SAME_BITS[dtype])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_many_blocks_on_one_and_two_threads(name, dtype):
+    """Large enough for several threads; the fused results agree to the bit even where a mean is taken."""
+    threads = torch.get_num_threads()
+    results = []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            results.append(after(name, True, [(130_001,), (512,)], dtype, lr=0.01, num_data=100, prior_var=1.0))
+        reference = after(name, False, [(130_001,), (512,)], dtype, lr=0.01, num_data=100, prior_var=1.0)
+    finally:
+        torch.set_num_threads(threads)
+    assert_same(results[0], results[1], True)
+    assert_same(results[0], results[2], True)
+    assert_same(results[0], reference, name in SAME_BITS[dtype])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("shape", [(0,), (1,), (5, 7), (1025,), (3, 70_001)])
+def test_noise_kernel(shape, dtype):
+    out = torch.empty(shape, dtype=dtype)
+    kernels.normal(out, (2**63 + 5, 2**31 + 1, 2**31 + 7, 1))
+    expected = noise.normal(shape, seed=2**63 + 5, parameter=2**31 + 1, step=2**31 + 7, stream=1, dtype=dtype)
+    assert torch.equal(out, expected)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 31, 200, 257])
+def test_row_noise_kernel(width):
+    rows, theta = torch.tensor([0, 5, 2, 999]), torch.ones(1000, width)
+    one = torch.ones(4)
+    kernels.shared_rows(theta, rows, (9, 1, 2, 3), one * 0, one)
+    assert torch.equal(theta[rows], row_normal(rows, width, (9, 1, 2, 3)))
+    assert (theta == 1).all(1).sum() == 996
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("temperature", [0.0, 0.3])
+@pytest.mark.parametrize("name", ["sgld", "psgld"])
+def test_row_kernels_equal_the_reference(name, temperature, dtype):
+    """Steps have the same bits (PSGLD in float32); moves of late rows go through another logarithm in PSGLD."""
+    results = []
+    for choice in (True, False):
+        torch.manual_seed(0)
+        embedding = torch.nn.Embedding(400, 31, sparse=True, dtype=dtype)
+        sampler = SAMPLERS[name](embedding.parameters(), 0.01, num_data=50, prior_var=1.0, fused=choice,
+                                 temperature=temperature)  # fmt: skip
+        sampler.attach(embedding)
+        for _ in range(12):
+            sampler.zero_grad()
+            embedding(torch.randint(0, 300, (60,))).square().sum().backward()
+            sampler.step()
+        weight, state = embedding.weight.detach(), sampler.state[embedding.weight].values()
+        results.append([weight.clone(), *(t.clone() for t in state)])
+        sampler.catch_up_all()
+        results[-1].append(weight)
+    assert_same(*results, name == "sgld", rtol=1e-5 if dtype == torch.float32 else 1e-9)
+
+
+def transposed(tensor):
+    return tensor.t().contiguous().t()
+
+
+def channels_last(tensor):
+    return tensor.to(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize(("layout", "shape"), [(transposed, (30, 50)), (channels_last, (4, 3, 5, 6))])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_other_layouts_fall_back_to_the_same_bits(name, layout, shape):
+    """Elements are numbered in logical order, so strides change nothing but the path taken."""
+    plain = after(name, None, [shape], lr=0.01, num_data=100)
+    strided = after(name, None, [shape], prepare=layout, lr=0.01, num_data=100)
+    assert not strided[0].is_contiguous()
+    assert_same(plain, strided, True)
+
+
+def test_strided_gradient_of_a_contiguous_parameter():
+    one, two = (torch.nn.Parameter(torch.ones(40, 60)) for _ in range(2))
+    one.grad, two.grad = torch.arange(40.0).repeat(60, 1).t(), torch.arange(40.0)[:, None].repeat(1, 60)
+    assert not one.grad.is_contiguous()
+    for parameter in (one, two):
+        SGLD([parameter], 0.1, num_data=10, fused=True).step()
+    assert torch.equal(one, two)
+
+
+def test_insisting_on_the_kernel_where_it_cannot_run():
+    parameter = torch.nn.Parameter(torch.ones(4, 6).t())
+    parameter.grad = torch.ones(6, 4)
+    with pytest.raises(ValueError, match=r"fused=True needs .* strides \(1, 6\); pass fused=None"):
+        SGLD([parameter], 0.1, num_data=10, fused=True).step()
+
+
+def test_without_numba(monkeypatch):
+    monkeypatch.setattr(fused, "kernels", lambda: None)
+    expected = after("sgld", False, [(300,)], lr=0.01, num_data=100)
+    assert_same(after("sgld", None, [(300,)], lr=0.01, num_data=100), expected, True)
+    with pytest.raises(ValueError, match="no numba"):
+        after("sgld", True, [(300,)], lr=0.01, num_data=100)
+
+
+def test_no_noise_is_computed_at_temperature_zero(monkeypatch):
+    counters = []
+    key = kernels.key
+    monkeypatch.setattr(kernels, "key", lambda counter: counters.append(counter) or key(counter))
+    for name in SAMPLERS:
+        after(name, True, [(2000,)], lr=0.01, num_data=100, temperature=0.0)
+    assert counters
+    assert set(counters) == {None}
+    zeros = np.zeros(1024, np.float32)
+    before = time.perf_counter()
+    kernels.compiled.normal_blocks(zeros, (), key(None), 0, 1)
+    assert time.perf_counter() - before < 1
+    assert not zeros.any()
+
+
+def test_autograd_notices_the_update():
+    weight = torch.nn.Parameter(torch.ones(3))
+    loss = (weight * weight).sum()
+    weight.grad = torch.ones(3)
+    SGLD([weight], 0.1, num_data=10, fused=True).step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+IMPORTS_LATE = "import sys, langevin.samplers; sys.exit('numba' in sys.modules)"
+
+AFTER_FORK = """
+import os, numpy, torch
+from langevin.samplers import SGLD
+def run():  # filling and summing by numpy, as torch's own threads do not survive a fork
+    parameter = torch.nn.Parameter(torch.from_numpy(numpy.zeros(200_000)))
+    parameter.grad = torch.from_numpy(numpy.ones(200_000))
+    SGLD([parameter], 0.1, num_data=10, fused=True).step()
+    return parameter.detach().numpy().sum()
+torch.set_num_threads(2)
+here = run()
+child = os.fork()
+if child == 0:
+    os._exit(0 if run() == here else 1)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("program", [IMPORTS_LATE, AFTER_FORK], ids=["numba is imported late", "works after a fork"])
+def test_in_a_fresh_process(program):
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30, env=os.environ)
+
+
+def test_threads_do_not_spin():
+    """The work of two threads costs no more CPU time than that of one (numba's OpenMP would wait actively)."""
+    parameter = torch.nn.Parameter(torch.zeros(2_000_000))
+    parameter.grad = torch.ones(2_000_000)
+    sampler = SGLD([parameter], 0.1, num_data=10, fused=True)
+    threads, spent = torch.get_num_threads(), {}
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            times = []
+            for _ in range(12):
+                began = time.process_time()
+                sampler.step()
+                time.sleep(0.005)
+                times.append(time.process_time() - began)
+            spent[count] = sorted(times)[6]
+    finally:
+        torch.set_num_threads(threads)
+    assert spent[2] < 1.8 * spent[1]
+
+
+def test_compilation_is_announced(caplog, monkeypatch, tmp_path):
+    """Once, by logging at INFO, and only when something was compiled."""
+
+    class Compiler:
+        __name__ = "some_blocks"
+
+        class stats:
+            cache_misses: dict[str, int] = {}  # noqa: RUF012
+
+        def __call__(self, *arguments):
+            self.stats.cache_misses["float32"] = 1
+
+    compiler, arguments = Compiler(), (np.zeros(3, np.float32),)
+    with caplog.at_level(logging.INFO, "langevin"):
+        kernels.prepare(compiler, arguments)
+        kernels.prepare(compiler, arguments)
+    assert [record.message.split(" in ")[0] for record in caplog.records] == ["compiled some_blocks for float32"]

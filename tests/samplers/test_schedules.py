@@ -1,0 +1,86 @@
+"""step → factor, by hand-worked values, and under torch's own scheduler."""
+
+import doctest
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from langevin.samplers import SGLD, schedules
+from langevin.samplers.schedules import constant, cosine_cyclical, polynomial, step_decay
+
+
+def test_constant():
+    assert [constant()(step) for step in (0, 1, 10**6)] == [1.0, 1.0, 1.0]
+
+
+def test_step_decay():
+    """Zaremba's small recipe: full rate for four epochs, halved at each epoch from then on."""
+    factor = step_decay(after=4, every=1, factor=0.5)
+    assert [factor(step) for step in range(8)] == [1, 1, 1, 1, 0.5, 0.25, 0.125, 0.0625]
+    slower = step_decay(after=3, every=2, factor=0.1)
+    assert [slower(step) for step in (2, 3, 4, 5)] == pytest.approx([1, 0.1, 0.1, 0.01])
+    assert step_decay(after=0, every=5, factor=1.0)(100) == 1
+
+
+def test_polynomial():
+    """a(b+t)^(−γ) with a = b^γ."""
+    factor = polynomial(offset=10, power=0.55)
+    assert factor(0) == 1
+    assert factor(30) == pytest.approx(10**0.55 * (10 + 30) ** -0.55)
+    assert polynomial(offset=10, power=1)(10) == pytest.approx(0.5)
+    assert polynomial(offset=10, power=0)(99) == 1
+
+
+def test_cosine_cyclical():
+    """½(cos(π·(t mod M)/M) + 1): starts at 1, half way down at half the cycle, back at 1 in the next."""
+    factor = cosine_cyclical(cycle=4)
+    half = math.sqrt(0.5) / 2
+    assert [factor(step) for step in range(5)] == pytest.approx([1, 0.5 + half, 0.5, 0.5 - half, 1])
+    floored = cosine_cyclical(cycle=4, floor=0.2)
+    assert [floored(step) for step in (0, 2, 4)] == pytest.approx([1, 0.6, 1])
+    assert cosine_cyclical(cycle=1)(7) == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10**7), st.integers(1, 10**4), st.floats(0, 1), st.floats(1e-3, 1))
+def test_factors_stay_between_zero_and_one(step, period, floor, decay):
+    assert 0 <= step_decay(period, period, decay)(step) <= 1
+    assert 0 < polynomial(period, decay)(step) <= 1
+    assert floor - 1e-12 <= cosine_cyclical(period, floor)(step) <= 1
+
+
+@pytest.mark.parametrize(
+    ("factory", "arguments", "name"),
+    [
+        (step_decay, (0, 0, 0.5), "every"), (step_decay, (0, 1, 0.0), "factor"), (step_decay, (0, 1, 1.5), "factor"),
+        (polynomial, (0, 0.55), "offset"), (polynomial, (10, -1.0), "power"), (cosine_cyclical, (0,), "cycle"),
+        (cosine_cyclical, (4, -0.1), "floor"), (cosine_cyclical, (4, 1.1), "floor"),
+    ],
+)
+def test_impossible_settings_are_refused(factory, arguments, name):
+    with pytest.raises(ValueError, match=rf"^{name} must be .+, got .+; .+"):
+        factory(*arguments)
+
+
+@pytest.mark.parametrize("schedule", [constant(), step_decay(2, 2, 0.5), polynomial(3, 0.55), cosine_cyclical(3)])
+def test_under_lambda_lr(schedule):
+    theta = torch.nn.Parameter(torch.zeros(3))
+    theta.grad = torch.ones(3)
+    sampler = SGLD([theta], lr=0.5, num_data=10, temperature=0.0)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(sampler, schedule)
+    travelled = 0.0
+    for step in range(7):
+        assert sampler.param_groups[0]["lr"] == 0.5 * schedule(step)
+        travelled += 0.5 * schedule(step)
+        sampler.step()
+        scheduler.step()
+    torch.testing.assert_close(theta.detach(), torch.full((3,), -travelled))
+
+
+def test_the_docstring_runs():
+    result = doctest.testmod(schedules)
+    assert result.attempted == 3
+    assert result.failed == 0
