@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint clean
+.PHONY: setup demo test test-slow lint peers bench clean
 
 $(STAMP): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "python 3.11 or later is needed; name one with PYTHON=…"; exit 2; }
@@ -29,5 +29,19 @@ test: lint
 test-slow: setup
 	$(BIN)/pytest -m slow
 
+# Speed against torch and against other samplers, which live in an environment of their own. BENCH passes options.
+PEERS := .venv-peers
+$(PEERS)/.installed:
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@printf '*\n' > $(PEERS)/.gitignore
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 posteriors blackjax jax jaxlib
+	@touch $@
+
+peers: $(PEERS)/.installed
+
+bench: setup
+	-$(MAKE) peers
+	$(BIN)/python -m benchmarks.run $(BENCH)
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(PEERS)

@@ -110,7 +110,7 @@ def origin(recipe: Recipe) -> dict[str, Any]:
         "versions": {"langevin": version("langevin"), "torch": torch.__version__, "numpy": numpy.__version__,
                      "python": platform.python_version()},
         "commit": commit(),
-        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "device": recipe.run.device,
+        "machine": {"system": platform.system(), "cores": os.cpu_count(), "device": recipe.run.device,
                     "threads": recipe.run.threads or torch.get_num_threads()},
     }
 

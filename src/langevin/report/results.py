@@ -47,8 +47,8 @@ def wp_table(results: dict[str, dict[str, Any]]) -> str:
     lines = [
         "War and Peace, test set, nats per byte (lower is better; 20 epochs, one seed):",
         "",
-        "| run | temperature | paper | last sample | average of all | best collection¹ | minutes² |",
-        "|---|---|---|---|---|---|---|",
+        "| run | temperature | paper | last sample | average of all | best collection¹ |",
+        "|---|---|---|---|---|---|",
     ]
     for name, r in results.items():
         chosen, score = r["chosen"], r["test"]
@@ -56,9 +56,9 @@ def wp_table(results: dict[str, dict[str, Any]]) -> str:
         lines.append(
             f"| `{name}` | {r['temperature']:g} | {paper} | {score['single']['nll']:.4f} | "
             f"{score['averaged']['nll']:.4f} ({r['samples']}) | {chosen['test']:.4f} "
-            f"({chosen['select']}, {chosen['samples']}) | {r['minutes']:.0f} |"
+            f"({chosen['select']}, {chosen['samples']}) |"
         )
-    lines += ["", "¹ chosen on the validation set. ² on one core, beside another run."]
+    lines += ["", "¹ of the forward, backward and thinned ones, by the validation set."]
     return "\n".join(lines)
 
 

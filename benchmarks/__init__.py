@@ -1,0 +1,1 @@
+"""Ratios against peers, in one run: `make bench`, or `python -m benchmarks.run --help`."""

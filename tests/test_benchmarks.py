@@ -1,0 +1,106 @@
+"""The benchmark runs from end to end, its arithmetic is right, and the page shows the numbers that were measured."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.report import between_markers, markdown
+from benchmarks.shapes import SHAPES, network
+from benchmarks.timing import Contender, fastest, interleave, ratio, summary
+from benchmarks.verdicts import row, verdict
+
+ROOT = Path(__file__).parents[1]
+KEYS = {
+    "quick", "peers", "rounds", "threads", "machine", "versions", "commit", "minutes", "ratios", "ceilings", "steps",
+    "updates", "rows", "imports", "startup", "epochs",
+}  # fmt: skip
+
+
+def test_quick_run_without_peers(tmp_path):
+    shutil.copy(ROOT / "docs" / "speed.md", tmp_path)
+    command = [sys.executable, "-m", "benchmarks.run", "--quick", "--no-peers", "--json", "--docs", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    assert set(results) == KEYS
+    assert results["peers"] == "left out"
+    for line in results["ratios"]:
+        of_peers = line["what"].startswith(("posteriors", "blackjax"))
+        assert line["verdict"] == "not measured" if of_peers else line["ratio"] > 0, line
+    assert {"SGLD", "SGLD plain", "SGLD lazy rows", "Santa", "torch SGD fused"} <= set(results["steps"]["PTB-small"])
+    assert between_markers((tmp_path / "speed.md").read_text()) == markdown(results)
+    assert (tmp_path / "speed.png").stat().st_size < 100_000
+
+
+def test_page_and_results_agree():
+    results = json.loads((ROOT / "results" / "bench.json").read_text())
+    assert set(results) == KEYS
+    assert not results["quick"]
+    assert between_markers((ROOT / "docs" / "speed.md").read_text()) == markdown(results), "run make bench"
+    assert (ROOT / "docs" / "speed.png").stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=lambda shape: shape.name)
+def test_shapes_count_their_weights(shape):
+    assert sum(weight.numel() for weight in network(shape).parameters()) == shape.weights
+
+
+def test_flops_of_a_step_by_hand():
+    """PTB-small: 640 tokens, 6 operations per weight of the two layers (2 · 4·200·400) and the output (200·10000)."""
+    assert SHAPES["PTB-small"].flops == 640 * 6 * (2 * 4 * 200 * 400 + 200 * 10_000)
+
+
+def test_every_contender_runs_in_every_round_of_its_own():
+    calls = {"often": 0, "seldom": 0}
+
+    def turn(name):
+        def run(steps):
+            calls[name] += steps
+            return 0.5 * steps
+
+        return run
+
+    contenders = [Contender("often", turn("often")), Contender("seldom", turn("seldom"), 3)]
+    measured = interleave(contenders, rounds=4, seconds=1)
+    assert measured["often"]["rounds"] == [0.5] * 4
+    assert measured["seldom"]["rounds"] == [0.5, None, None, 0.5]
+    assert calls == {"often": 3 + 4 * 3, "seldom": 3 + 2 * 3}  # calibration, then a warm step and two timed ones
+
+
+def test_a_contender_that_cannot_start_is_left_out():
+    def fail(steps):
+        raise RuntimeError("no such package")
+
+    said = []
+    measured = interleave([Contender("a", fail), Contender("b", float)], rounds=1, seconds=1, say=said.append)
+    assert list(measured) == ["b"]
+    assert said[0] == "a is left out: no such package"
+
+
+def test_ratio_is_of_medians_and_its_spread_of_rounds():
+    measured = ratio(summary([1.0, 2.0, 6.0]), summary([1.0, 1.0, 2.0]))
+    assert measured == {"ratio": 2.0, "q1": 1.5, "q3": 2.5}
+
+
+def test_we_compare_with_the_faster_form():
+    measured = {name: summary([time]) for name, time in {"torch SGD": 2.0, "torch SGD fused": 1.0, "SGLD": 1.5}.items()}
+    assert fastest(measured, ["torch SGD", "torch SGD fused", "absent"]) == "torch SGD fused"
+    line = row("SGLD : torch SGD", measured, "SGLD", "torch SGD", at_most=(1.08, None))
+    assert (line["ratio"], line["verdict"]) == (1.5, "missed")
+
+
+@pytest.mark.parametrize(
+    ("value", "sign", "expected"),
+    [(1.09, "≤", "missed"), (1.08, "≤", "met"), (1.04, "≤", "goal"), (1.0, "≥", "missed"), (1.05, "≥", "met")],
+)
+def test_verdicts(value, sign, expected):
+    must, goal = (1.08, 1.04) if sign == "≤" else (1.04, 1.08)
+    assert verdict(value, sign, must, goal) == expected
+
+
+def test_without_bounds_a_ratio_is_told_not_judged():
+    assert verdict(99.0, "≤", None, None) == "told"
+    assert row("a : b", {}, "a", "b", at_most=(1, 1))["verdict"] == "not measured"
