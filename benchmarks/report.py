@@ -59,7 +59,7 @@ def startup_lines(results: Mapping[str, Any]) -> Lines:
         lines.append((
             shape, *(f"{1e3 * s['median']:.2f}" for s in both),
             *(f"{s['last']['page_faults_per_step']:.0f}" for s in both),
-            *(f"{s['last']['peak_megabytes']:.0f}" for s in both),
+            *(f"{peak:.0f}" if (peak := s["last"].get("peak_resident_megabytes")) else "" for s in both),
         ))  # fmt: skip
     return lines
 

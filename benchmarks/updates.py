@@ -18,25 +18,25 @@ ROWS = (10_000, 100_000, 1_000_000)
 SIZES = (4_650_000, 20_000_000)
 
 
-def update_alone(make: Make, weights: int) -> Turn:
-    """`step` of an optimiser on one tensor whose gradient stands still."""
-    parameter = torch.nn.Parameter(torch.zeros(weights))
-    parameter.grad = torch.full((weights,), 1e-3)
+def update_alone(make: Make, grad: torch.Tensor) -> Turn:
+    """`step` of an optimiser on one tensor whose gradient stands still and is shared by all."""
+    parameter = torch.nn.Parameter(torch.zeros_like(grad))
+    parameter.grad = grad
     return timed(make([parameter]).step)
 
 
 def update_contenders(weights: int) -> list[Contender]:
     """Noise + update of every sampler, torch's updates without noise, and torch's noise without an update."""
-    held = torch.empty(weights)
+    held, grad = torch.empty(weights), torch.full((weights,), 1e-3)
     made = [
         Contender("normal_", timed(held.normal_)),
         Contender("normal_, new memory", timed(lambda: torch.empty(weights).normal_())),
     ]
     for forms in TORCH.values():
-        made += [Contender(name, update_alone(make, weights)) for name, make in forms]
+        made += [Contender(name, update_alone(make, grad)) for name, make in forms]
     for name, make in OURS.items():
-        made.append(Contender(name, update_alone(partial(make, fused=True), weights)))
-        made.append(Contender(f"{name} plain", update_alone(partial(make, fused=False), weights), PLAIN_EVERY))
+        made.append(Contender(name, update_alone(partial(make, fused=True), grad)))
+        made.append(Contender(f"{name} plain", update_alone(partial(make, fused=False), grad), PLAIN_EVERY))
     return made
 
 

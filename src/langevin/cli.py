@@ -229,7 +229,11 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Three minutes: an optimiser and its sampling twin on War and Peace, compared."""
-    result = run_demo(out, set_ or [], train_with_progress)
+    try:
+        result = run_demo(out, set_ or [], train_with_progress)
+    except Interrupted:
+        messages.print("stopped; 'langevin demo' goes on where it was")
+        raise typer.Exit(130) from None
     print(json.dumps(result.numbers)) if as_json else screen.print(result.page)
 
 
