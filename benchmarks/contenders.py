@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from statistics import median
 from typing import Any
 
 import torch
@@ -58,6 +59,9 @@ class TrainingStep:
         self.model = network(shape, sparse=sparse)
         self.batches, self.number = batches(shape), 0
         self.optimiser: Any = make(self.model.parameters())
+        self.sparse = sparse
+        self.gradients: list[float] = []
+        self.updates: list[float] = []
         if sparse and hasattr(self.optimiser, "attach"):
             self.optimiser.attach(self.model.embedding)
 
@@ -65,13 +69,27 @@ class TrainingStep:
         began = time.perf_counter()
         for _ in range(steps):
             inputs, targets = self.batches[self.number % len(self.batches)]
+            start = time.perf_counter()
             self.optimiser.zero_grad()
             F.cross_entropy(self.model(inputs).flatten(0, 1), targets.flatten()).backward()
+            middle = time.perf_counter()
             self.optimiser.step()
             self.number += 1
+            self.gradients.append(middle - start)
+            self.updates.append(time.perf_counter() - middle)
         took = time.perf_counter() - began
         self.optimiser.zero_grad()  # twenty contenders, but only one set of gradients in memory
         return took
+
+
+def parts(contenders: Sequence[Contender]) -> dict[str, dict[str, float]]:
+    """Medians of the two parts of each step: the gradient, and the update right behind it. Dense rows only.
+
+    The gradient is the same work for every contender, so that its differences are noise; lazy rows do part of their
+    update within it.
+    """
+    made = {c.name: c.run for c in contenders if isinstance(c.run, TrainingStep) and not c.run.sparse}
+    return {n: {"gradient": median(step.gradients), "update": median(step.updates)} for n, step in made.items()}
 
 
 def torch_steps(shape: Shape) -> list[Contender]:

@@ -19,10 +19,15 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 def sections(results: Mapping[str, Any]) -> list[Section]:
     """Title, columns and lines of every table."""
-    made = [("Required ratios", ("ratio", "measured", "quartiles", "must", "goal", "verdict"), ratio_lines(results))]
+    columns = ("ratio", "measured", "quartiles", "by parts", "must", "goal", "verdict")
+    made = [("Required ratios", columns, ratio_lines(results))]
     for shape, measured in results["steps"].items():
-        columns = ("step", "ms", "quartiles", "of GEMM ceiling")
-        made.append((f"Full training step, {shape}", columns, time_lines(measured, "of_gemm")))
+        columns = ("step", "ms", "quartiles", "of GEMM ceiling", "its update, ms")
+        lines = [
+            (*line, f"{1e3 * measured[line[0]]['update']:.2f}" if "update" in measured[line[0]] else "")
+            for line in time_lines(measured, "of_gemm")
+        ]
+        made.append((f"Full training step, {shape}", columns, lines))
     for weights, measured in results["updates"].items():
         title = f"The update alone, {int(weights) / 1e6:g} M weights"
         columns = ("update", "ms", "quartiles", "of bandwidth")
@@ -39,7 +44,8 @@ def ratio_lines(results: Mapping[str, Any]) -> Lines:
     for r in results["ratios"]:
         must, goal = (f"{r['sign']} {r[key]:.2f}" if r[key] is not None else "" for key in ("must", "goal"))
         measured, spread = ("", "") if r["ratio"] is None else (f"{r['ratio']:.3f}", f"{r['q1']:.3f}–{r['q3']:.3f}")
-        lines.append((r["what"], measured, spread, must, goal, r["verdict"]))
+        parts = f"{r['by_parts']:.3f}" if r.get("by_parts") else ""
+        lines.append((r["what"], measured, spread, parts, must, goal, r["verdict"]))
     return lines
 
 

@@ -30,7 +30,7 @@ from .ceilings import (
     take_gbytes,
     take_gflops,
 )
-from .contenders import our_steps, torch_steps
+from .contenders import our_steps, parts, torch_steps
 from .epochs import EPOCH_PAIRS, epoch_contenders
 from .processes import import_contenders, startup_contenders
 from .report import draw, show, write_page
@@ -120,6 +120,8 @@ def measure(options: argparse.Namespace, workers: list[Worker]) -> dict[str, Any
         ceilings["gflops"][shape.name] = best = take_gflops(measured, options.quick)
         for s in measured.values():
             s["of_gemm"] = share_of_gemm(shape, s["median"], best)
+        for name, both in parts([c for c in contenders if c.name in measured]).items():
+            measured[name] |= both
         del contenders
         gc.collect()  # some gigabytes of weights
     updates: dict[str, Measured] = {}

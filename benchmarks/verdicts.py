@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from .timing import fastest, ratio
@@ -61,7 +62,25 @@ def row(
     if first is None or second is None:
         return line
     line |= ratio(measured[first], measured[second]) | {"names": [first, second]}
+    line["by_parts"] = by_parts(measured, one, other)
     return line | {"verdict": verdict(line["ratio"], sign, must, goal)}
+
+
+def by_parts(measured: Summaries, one: str, other: str) -> float | None:
+    """(gradient + update of one) : (gradient + update of the other), with one gradient time for both.
+
+    The gradient is the same computation for every dense contender of this process, but its time varies by more than
+    the updates differ. This takes its median over all of them, and the faster update of each side's forms.
+    """
+    split = {name: s for name, s in measured.items() if "update" in s}
+    first, second = (
+        min((split[name + form]["update"] for form in FORMS if name + form in split), default=None)
+        for name in (one, other)
+    )
+    if first is None or second is None:
+        return None
+    gradient = median(s["gradient"] for s in split.values())
+    return float((gradient + first) / (gradient + second))
 
 
 def verdict(value: float, sign: str, must: float | None, goal: float | None) -> str:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.report import between_markers, markdown
 from benchmarks.shapes import SHAPES, network
 from benchmarks.timing import Contender, fastest, interleave, ratio, summary
-from benchmarks.verdicts import row, verdict
+from benchmarks.verdicts import by_parts, row, verdict
 
 ROOT = Path(__file__).parents[1]
 KEYS = {
@@ -90,6 +90,13 @@ def test_we_compare_with_the_faster_form():
     assert fastest(measured, ["torch SGD", "torch SGD fused", "absent"]) == "torch SGD fused"
     line = row("SGLD : torch SGD", measured, "SGLD", "torch SGD", at_most=(1.08, None))
     assert (line["ratio"], line["verdict"]) == (1.5, "missed")
+
+
+def test_by_parts_has_one_gradient_time_and_the_faster_update():
+    updates = {"torch SGD": (9.0, 2.0), "torch SGD fused": (11.0, 1.0), "SGLD": (10.0, 2.0)}
+    measured = {n: summary([g + u]) | {"gradient": g, "update": u} for n, (g, u) in updates.items()}
+    assert by_parts(measured, "SGLD", "torch SGD") == 12 / 11
+    assert by_parts(measured | {"SGLD lazy rows": summary([1.0])}, "SGLD lazy rows", "torch SGD") is None
 
 
 @pytest.mark.parametrize(

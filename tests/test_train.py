@@ -22,7 +22,8 @@ def fingerprint(folder):
     tensors, progress = run.load_checkpoint()
     progress = {k: v for k, v in progress.items() if k != "seconds"}
     samples = [(s.step, s.sha256, s.about) for s in run.store().read()]
-    return json.dumps(progress), samples, {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
+    stored = {name: torch.atleast_1d(tensor).view(torch.uint8).tolist() for name, tensor in tensors.items()}
+    return json.dumps(progress), samples, stored
 
 
 class Killed(BaseException):
@@ -45,6 +46,7 @@ SETTINGS = {
     "santa": ["name=santa", "lr=1e-3"],
     "dropout and clipping": ["dropout=0.5", "layers=2", "clip=norm", "clip_norm=0.5"],
     "random": ["batching=random"],
+    "bfloat16": ["precision=bfloat16"],
     "cyclical": ["lr_schedule=cyclical", "cycle=0.5", "cycle_explore=0.5", "burn_in_temperature=0"],
 }
 

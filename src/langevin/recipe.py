@@ -136,6 +136,9 @@ class Run(Table):
     clip: Literal["none", "norm", "always"] = "none"
     clip_norm: float = Field(5.0, gt=0)
     patience: int | None = Field(None, ge=1, description="stop after so many samples without a better average")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of the products in training; weights, noise and every evaluation stay float32"
+    )
     seed: int = Field(0, ge=0)
     device: str = "cpu"
     threads: int | None = Field(None, ge=1)

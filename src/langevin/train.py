@@ -45,8 +45,8 @@ class Trainer:
 
     def __init__(self, folder: RunFolder, task: Task) -> None:
         self.folder, self.task, self.recipe = folder, task, folder.recipe
-        device = prepare_device(self.recipe)
-        self.model = task.build_model().to(device)
+        self.device = prepare_device(self.recipe)
+        self.model = task.build_model().to(self.device)
         name, settings = self.recipe.sampler.resolved(task.num_data)
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
         self.sampler = SAMPLERS[name](self.trained, num_data=task.num_data, seed=self.recipe.run.seed, **settings)
@@ -98,7 +98,8 @@ class Trainer:
         torch.manual_seed(self.recipe.run.seed * 1_000_003 + self.step)  # dropout masks depend on the step alone
         self.model.train()
         self.sampler.zero_grad()
-        loss, carry = self.task.loss(self.model, epoch, index, self.carry)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
+            loss, carry = self.task.loss(self.model, epoch, index, self.carry)
         value = loss.item()
         if not math.isfinite(value):
             raise LangevinError(
