@@ -16,7 +16,7 @@ from .recipe import load_recipe
 from .report.terminal import table
 from .runfolder import RECIPE, RunFolder
 from .train import Trainer
-from .workflow import Selection, evaluate_run, open_run_task, resume, select, start
+from .workflow import Selection, evaluate_run, open_language_task, resume, select, start
 
 PROMPT = "The French "
 
@@ -72,7 +72,7 @@ def write(path: Path) -> str:
     """Some sentences by the averaged model."""
     folder = RunFolder(path)
     samples, _ = select(folder, Selection("backward", min(5, len(folder.store()))))
-    task = open_run_task(folder)
+    task = open_language_task(folder)
     prompt = task.vocabulary.encode(PROMPT.encode())
     tokens = list(generate(task.build_model(), samples, prompt, 350, temperature=0.7))
     return PROMPT + task.vocabulary.decode(tokens).decode("utf-8", "replace").replace("\r\n", " ")

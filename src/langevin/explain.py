@@ -13,14 +13,14 @@ from .errors import LangevinError
 from .posterior.average import LogMean
 from .runfolder import RunFolder
 from .train import prepare_device
-from .workflow import open_run_task
+from .workflow import open_language_task
 
 
 @torch.no_grad()
 def explain_run(path: Path, text: str) -> dict[str, Any]:
     """Tokens, their probability under each sample, the averaged probability, and the spread over the samples."""
     folder = RunFolder(path)
-    task = open_run_task(folder)
+    task = open_language_task(folder)
     tokens = with_start(task.vocabulary, text)
     device = prepare_device(folder.recipe)
     model = task.build_model().to(device).eval()

@@ -11,12 +11,11 @@ from typing import Any
 
 import torch
 
-from .data.corpora import read_text
 from .errors import LangevinError
 from .evaluate import evaluate
 from .recipe import Recipe
 from .runfolder import RECIPE, RunFolder
-from .tasks import open_task
+from .tasks import Task, open_task
 from .tasks.language_model import LanguageModelTask
 from .train import Trainer, prepare_device
 
@@ -27,8 +26,7 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Trainer:
     task = open_task(recipe)
     if overwrite and (out / RECIPE).is_file():
         shutil.rmtree(out)
-    facts = {"data_sha256": task.data_sha256, "num_data": task.num_data}
-    return Trainer(RunFolder.create(out, recipe, task.vocabulary, facts), task)
+    return Trainer(RunFolder.create(out, recipe, task.vocabulary, task.facts), task)
 
 
 def resume(path: Path) -> Trainer:
@@ -37,9 +35,17 @@ def resume(path: Path) -> Trainer:
     return Trainer(folder, open_run_task(folder))
 
 
-def open_run_task(folder: RunFolder) -> LanguageModelTask:
-    """The data that a run was trained on."""
-    return open_task(folder.recipe, folder.vocabulary, folder.origin["data_sha256"])
+def open_run_task(folder: RunFolder) -> Task:
+    """The task and the data that a run was trained on."""
+    return open_task(folder.recipe, folder.vocabulary, folder.origin)
+
+
+def open_language_task(folder: RunFolder) -> LanguageModelTask:
+    """The same, for what only language models can do."""
+    task = open_run_task(folder)
+    if not isinstance(task, LanguageModelTask):
+        raise LangevinError(f"expected the run of a language model in {folder.path}, got one of {task.name}")
+    return task
 
 
 def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> None:
@@ -89,10 +95,9 @@ def evaluate_run(
     samples, skipped = select(folder, selection)
     task = open_run_task(folder)
     if text is not None:
-        split = "text"
-        task.add_text(read_text(text))
-    elif split not in task.evaluated:
-        raise LangevinError(f"split must be one of {', '.join(task.evaluated)}, got {split!r}")
+        split = task.add_file(text)
+    elif split not in task.splits:
+        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
     model = task.build_model().to(prepare_device(folder.recipe))
     advance = begin(mc_dropout or len(samples))
     if mc_dropout:

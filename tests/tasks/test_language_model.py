@@ -46,14 +46,20 @@ def test_random_models_are_evaluated_from_zero_state_in_each_window(tiny):
     torch.testing.assert_close(scored[:, 10:20], expected, rtol=1e-5, atol=1e-5)
 
 
-def test_another_text_is_scored_in_the_model_s_vocabulary(tiny):
+def test_another_text_is_scored_in_the_model_s_vocabulary(tiny, tmp_path):
     task = open_task(tiny())
-    task.add_text(b"the snow lay deep")
+    other = tmp_path / "other.txt"
+
+    def add(text):
+        other.write_text(text)
+        return task.add_file(other)
+
+    assert add("the snow lay deep") == "text"
     assert len(task.log_probs(task.build_model(), "text")) == 16
     with pytest.raises(LangevinError, match="'Z'"):
-        task.add_text(b"Zebra")
+        add("Zebra")
     with pytest.raises(LangevinError, match="at least 2 tokens"):
-        task.add_text(b"t")
+        add("t")
 
 
 def test_too_short_text_is_refused(tiny, tmp_path):

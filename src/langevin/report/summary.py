@@ -27,12 +27,11 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
         "state": state,
         "progress": f"step {step} of {total}" if total else "step 0",
         "time": duration(progress.get("seconds", 0.0)),
-        "data": f"{recipe.data.corpus} by {recipe.data.level}, {recipe.data.batching} batches of "
-                f"{recipe.data.batch_size}×{recipe.data.window}, N = {origin['num_data']}",
+        "data": recipe.data.describe(origin["num_data"]),
         "model": f"{recipe.model.layers}×{recipe.model.hidden} {recipe.model.cell}, dropout {recipe.model.dropout:g}",
         "sampler": f"{name}, " + ", ".join(f"{k} {v}" for k, v in settings.items()),
         "schedule": f"{run.epochs:g} epochs, burn-in {run.burn_in:g}, a sample every {run.sample_every:g}, "
-                    f"lr {run.lr_schedule}, clip {run.clip}",
+                    f"lr {run.lr_schedule}, clip {run.clip}, {run.precision}",
         "gradient clipped": clipped,
         "samples": f"{len(store)} stored",
         "made with": f"langevin {origin['versions']['langevin']}, torch {origin['versions']['torch']}, "

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
 from torch import Tensor, nn
+
+from ..data.vocab import Vocabulary
+from ..errors import LangevinError
+from ..recipe import Recipe
 
 Carry = Any
 """The detached recurrent state that a batch hands to the next, or None where batches are independent."""
@@ -14,11 +19,20 @@ class Task(Protocol):
     """One job on one data set. Everything else (loop, store, average, report) is shared."""
 
     name: str
+    recipe: Recipe
+    vocabulary: Vocabulary
+    facts: dict[str, Any]
+    """What the run folder remembers of the data and what reopening checks: at least data_sha256 and num_data."""
+    splits: tuple[str, ...]
+    """Those that can be evaluated; "valid" is one of them."""
     score: str
     """The metric that early stopping watches; lower is better."""
     num_data: int
     """N: how many terms the mean training loss stands for."""
     batches_per_epoch: int
+
+    def add_file(self, path: Path) -> str:
+        """Offer a file of the user's as one more split; returns the split's name."""
 
     def build_model(self) -> nn.Module: ...
 
@@ -33,3 +47,12 @@ class Task(Protocol):
 
     def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
         """Numbers from (averaged) log-probabilities."""
+
+
+def refuse_changed_data(corpus: str, sha256: str, facts: dict[str, Any] | None) -> None:
+    """Reopening a run with other data than it was trained on would give numbers that mean nothing."""
+    if facts and facts["data_sha256"] != sha256:
+        raise LangevinError(
+            f"{corpus} changed since this run began (its sha256 was {facts['data_sha256']}, is {sha256}); "
+            f"bring back the old data or train anew"
+        )

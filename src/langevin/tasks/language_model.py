@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..data.batching import RandomBatches, SuccessiveBatches, split_contiguous, split_streams, streams_of
-from ..data.corpora import corpus_sha256, read_corpus
+from ..data.corpora import corpus_sha256, read_corpus, read_text
 from ..data.vocab import Vocabulary
 from ..errors import LangevinError
 from ..nn.initialise import initialise
 from ..nn.language_model import LanguageModel
 from ..nn.recurrent import detach
-from ..recipe import Recipe
-from .base import Carry
+from ..recipe import Recipe, TextData
+from .base import Carry, refuse_changed_data
 
 
 class LanguageModelTask:
@@ -25,16 +27,14 @@ class LanguageModelTask:
     name, score = "language-model", "nll"
 
     def __init__(
-        self, recipe: Recipe, vocabulary: Vocabulary | None = None, expected_sha256: str | None = None
+        self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
     ) -> None:
-        self.recipe, data = recipe, recipe.data
+        data = recipe.data
+        assert isinstance(data, TextData)
+        self.recipe, self.data = recipe, data
         corpus = read_corpus(data.corpus)
-        self.data_sha256 = corpus_sha256(corpus)
-        if expected_sha256 not in (None, self.data_sha256):
-            raise LangevinError(
-                f"{data.corpus} changed since this run began (its sha256 was {expected_sha256}, "
-                f"is {self.data_sha256}); bring back the old text or train anew"
-            )
+        sha256 = corpus_sha256(corpus)
+        refuse_changed_data(data.corpus, sha256, facts)
         self.vocabulary = vocabulary or Vocabulary.build(
             corpus.get("text", corpus.get("train", b"")), data.level, min_count=data.min_count, max_size=data.max_vocab
         )
@@ -46,10 +46,15 @@ class LanguageModelTask:
             sequence = torch.cat([self.training.streams[:, :-1].flatten(), self.training.streams[-1, -1:]])
             self.training = RandomBatches(sequence, data.batch_size, data.window, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
+        self.facts = {"data_sha256": sha256, "num_data": self.num_data}
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.evaluated)
 
     def split(self, sequence: Tensor) -> dict[str, SuccessiveBatches]:
         """Train, validation and test from one text."""
-        data = self.recipe.data
+        data = self.data
         if data.split == "streams":
             train, valid, test = (int(part) for part in data.parts)
             streams = split_streams(sequence, data.batch_size, data.window, (train, valid, test))
@@ -58,7 +63,7 @@ class LanguageModelTask:
 
     def stream(self, pieces: dict[str, Tensor]) -> dict[str, SuccessiveBatches]:
         """Each split as streams of tokens side by side; what does not fill the streams is scored after the last."""
-        data, made = self.recipe.data, {}
+        data, made = self.data, {}
         for name, piece in pieces.items():
             needed = data.batch_size * 2 + 1 if name == "train" else 2
             if len(piece) < needed:
@@ -72,12 +77,13 @@ class LanguageModelTask:
             made[name] = SuccessiveBatches(streams, data.window, piece[rows * (streams.shape[1] - 1) + 1 :])
         return made
 
-    def add_text(self, raw: bytes) -> None:
+    def add_file(self, path: Path) -> str:
         """Offer another text, in the model's vocabulary, as the split "text"."""
-        sequence = self.vocabulary.encode(raw)
+        sequence = self.vocabulary.encode(read_text(path))
         if len(sequence) < 2:
             raise LangevinError(f"expected at least 2 tokens to score, got {len(sequence)}; use a longer text")
         self.evaluated |= self.stream({"text": sequence})
+        return "text"
 
     def build_model(self) -> LanguageModel:
         m = self.recipe.model

@@ -1,0 +1,28 @@
+"""Every command, thin: read options, call the library, print."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.text import Text
+
+from ..errors import LangevinError
+from ..report.terminal import messages, show_log
+from ..startup import prepare_process
+from . import evaluating, inspecting, training
+from .app import app
+
+__all__ = ["app", "evaluating", "inspecting", "main", "training"]
+
+
+def main() -> None:
+    """Entry point: one clear message and exit code 2 for anything the user can mend; typer does so for its own."""
+    prepare_process()
+    show_log()
+    try:
+        app()
+    except LangevinError as error:
+        messages.print(Text(f"langevin: {error}"), soft_wrap=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.exit(141)

@@ -1,0 +1,108 @@
+"""Commands that use a trained run: evaluate, explain, generate."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..explain import explain_run
+from ..generate import generate as generate_tokens
+from ..report.explanation import draw_explanation, explanation_table
+from ..report.summary import curve_table, evaluation_table
+from ..report.terminal import counting, messages, screen
+from ..runfolder import RunFolder
+from ..train import prepare_device
+from ..workflow import Selection, evaluate_run, open_language_task, select
+from .app import Discard, Folder, Json, Quiet, Samples, Select, SkipDamaged, app
+
+
+@app.command()
+def evaluate(
+    folder: Folder,
+    split: Annotated[str, typer.Option(help="train, valid or test")] = "test",
+    select: Select = "thinned",
+    samples: Samples = None,
+    discard: Discard = 0,
+    text: Annotated[Path | None, typer.Option(help="score this text file instead of a split")] = None,
+    mc_dropout: Annotated[int | None, typer.Option(min=1, help="average K dropout masks of the last sample")] = None,
+    curve: Annotated[bool, typer.Option("--curve", help="all three collections by number of samples")] = False,
+    skip_damaged: SkipDamaged = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Metrics of the last sample and of the averaged model."""
+    with counting("samples", quiet or as_json) as begin:
+        chosen = Selection(select, samples, discard, skip_damaged)
+        result = evaluate_run(folder, split, chosen, text, begin, curve=curve, mc_dropout=mc_dropout)
+    for problem in result["skipped"]:
+        messages.print(f"skipped: {problem}", style="yellow")
+    if as_json:
+        print(json.dumps(result))
+    else:
+        screen.print(evaluation_table(result))
+        if curve:
+            screen.print(curve_table(result["curve"]))
+
+
+@app.command()
+def explain(
+    folder: Folder,
+    text: Annotated[str, typer.Argument(help="a sentence")],
+    samples: Annotated[int, typer.Option(min=1, help="how many samples to show beside the average")] = 3,
+    figure: Annotated[Path | None, typer.Option(help="draw it into this file (.png, .svg, .pdf)")] = None,
+    as_json: Json = False,
+) -> None:
+    """The probability of each word of a sentence, under single samples and under their average."""
+    result = explain_run(folder, text)
+    if figure is not None:
+        draw_explanation(result, figure, samples)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        screen.print(explanation_table(result, samples))
+
+
+@app.command()
+def generate(
+    folder: Folder,
+    prompt: Annotated[str | None, typer.Option(help="text to continue (default: a token of the test text)")] = None,
+    length: Annotated[int, typer.Option(min=1, help="how many tokens")] = 400,
+    temperature: Annotated[float, typer.Option(help="1: as predicted; lower: safer; 0: most probable")] = 0.8,
+    top_k: Annotated[int | None, typer.Option(help="keep the k most probable tokens")] = None,
+    top_p: Annotated[float | None, typer.Option(help="keep the fewest tokens that hold this probability")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    select_: Annotated[str, typer.Option("--select", help="collection of samples")] = "thinned",
+    samples: Annotated[int | None, typer.Option(help="how many samples to average (default: 10, or all)")] = None,
+    skip_damaged: SkipDamaged = False,
+    as_json: Json = False,
+) -> None:
+    """Continue a text with the averaged model."""
+    run = RunFolder(folder)
+    stored = len(run.store())
+    chosen, _ = select(run, Selection(select_, samples or (min(10, stored) or None), 0, skip_damaged))
+    task = open_language_task(run)
+    model = task.build_model().to(prepare_device(run.recipe))
+    vocabulary = task.vocabulary
+    tokens: list[int] = []
+    begin = task.evaluated["test"].streams[0, :1] if prompt is None else vocabulary.encode(prompt.encode())
+    prompt = vocabulary.decode(begin).decode("utf-8", "replace") if prompt is None else prompt
+    stream = generate_tokens(
+        model, chosen, begin, length, temperature=temperature, seed=seed, top_k=top_k, top_p=top_p
+    )
+    if not as_json:
+        sys.stdout.write(prompt)
+    for token in stream:
+        tokens.append(token)
+        if not as_json:
+            piece = vocabulary.decode([token]).decode("utf-8", "replace")
+            sys.stdout.write(f" {piece}" if vocabulary.level == "word" else piece)
+            sys.stdout.flush()
+    if as_json:
+        written = vocabulary.decode(tokens).decode("utf-8", "replace")
+        print(json.dumps({"prompt": prompt, "text": written, "samples": len(chosen), "temperature": temperature}))
+    else:
+        sys.stdout.write("\n")

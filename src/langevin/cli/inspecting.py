@@ -1,0 +1,80 @@
+"""Commands that look: show, recipes, data, record, tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from ..data.datasets import DATASETS
+from ..errors import LangevinError
+from ..files import write_atomic
+from ..recipe import load_recipe, shipped
+from ..report.results import record as record_run
+from ..report.results import refresh
+from ..report.summary import learning_table, run_summary
+from ..report.terminal import counting, screen, table
+from ..runfolder import RunFolder, write_json
+from .app import Folder, Json, Overwrite, app
+
+
+@app.command()
+def show(folder: Folder, as_json: Json = False) -> None:
+    """What a run is, how far it got, its schedules, learning curve and samples."""
+    summary = run_summary(RunFolder(folder))
+    if as_json:
+        print(json.dumps(summary))
+        return
+    screen.print(table(str(folder), ("", ""), summary["facts"].items(), words=True))
+    if summary["history"]:
+        screen.print(learning_table(summary))
+
+
+@app.command()
+def recipes(as_json: Json = False) -> None:
+    """The recipes that come with langevin."""
+    listed = {name: load_recipe(path).title for name, path in shipped().items()}
+    if as_json:
+        print(json.dumps(listed))
+    else:
+        screen.print(table("recipes", ("name", "what it is"), listed.items(), words=True))
+
+
+@app.command()
+def data(as_json: Json = False) -> None:
+    """The data sets that recipes name: found or not, where, and how to get them. Nothing is downloaded."""
+    states = [dataset.state() for dataset in DATASETS.values()]
+    if as_json:
+        print(json.dumps(states))
+        return
+    screen.print(table("data sets", ("name", "state", "looked in", "what", "licence"), [
+        ("war_and_peace", "embedded", "", "War and Peace, 3,258,246 bytes, 87 of them distinct", "public domain"),
+        *((s["name"], s["state"], s["looked_in"], s["what"], s["licence"]) for s in states),
+    ], words=True))
+    for problem in (problem for s in states for problem in s["problems"][:1]):
+        screen.print(Text(problem))
+
+
+@app.command()
+def record(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="the JSON file to write")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Evaluate a finished run on validation and test, every collection, and keep the numbers."""
+    if out.exists() and not overwrite:
+        raise LangevinError(f"{out} exists; choose another --out or allow --overwrite")
+    with counting("samples") as begin:
+        write_json(out, record_run(folder, begin))
+
+
+@app.command()
+def tables(
+    readme: Annotated[Path, typer.Option(help="the page to refresh")] = Path("README.md"),
+    results: Annotated[Path, typer.Option(help="folder of recorded numbers")] = Path("results"),
+) -> None:
+    """Make the table of results in the README anew from the recorded numbers."""
+    write_atomic(readme, refresh(readme.read_text(), results).encode())

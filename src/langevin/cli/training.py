@@ -1,0 +1,107 @@
+"""Commands that train: train, resume, demo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from ..demo import run_demo
+from ..errors import LangevinError
+from ..recipe import load_recipe
+from ..report.summary import run_summary
+from ..report.terminal import TrainingProgress, duration, messages, screen, table
+from ..train import Interrupted, Trainer
+from ..workflow import resume as resume_run
+from ..workflow import start, train_until_done
+from .app import Folder, Json, Overwrite, Quiet, Set, app
+
+NEXT = {"language-model": ("generate",), "classify": ("classify",), "caption": ("caption",)}
+"""What to offer after training, by task."""
+
+
+@app.command()
+def train(
+    recipe: Annotated[str | None, typer.Argument(help="a name from 'langevin recipes' or a TOML file")] = None,
+    text: Annotated[Path | None, typer.Option(help="train on this text file")] = None,
+    level: Annotated[str | None, typer.Option(help="byte, char or word")] = None,
+    min_count: Annotated[int | None, typer.Option(help="words seen less often become <unk>")] = None,
+    max_vocab: Annotated[int | None, typer.Option(help="keep so many of the most frequent words")] = None,
+    out: Annotated[Path | None, typer.Option(help="run folder (default: runs/NAME)")] = None,
+    set_: Set = None,
+    preset: Annotated[str, typer.Option(help="paper, or authors: what their released code did")] = "paper",
+    device: Annotated[str | None, typer.Option(help="torch device, such as cpu or cuda")] = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train on a recipe or on your own text file."""
+    if recipe is None and text is None:
+        raise LangevinError("expected a recipe or --text FILE, got neither; see 'langevin recipes'")
+    overrides = list(set_ or [])
+    overrides += [f"corpus={text.resolve()}"] if text else []
+    overrides += [f"level={level}"] if level else []
+    for key, value in {"min_count": min_count, "max_vocab": max_vocab, "device": device}.items():
+        overrides += [f"{key}={value}"] if value is not None else []
+    if preset not in ("paper", "authors"):
+        raise LangevinError(f"preset must be paper or authors, got {preset!r}")
+    loaded = load_recipe(recipe or "text", overrides, "authors" if preset == "authors" else "paper")
+    target = out or Path("runs") / (text.stem if text and recipe is None else Path(recipe or "").stem)
+    finish(start(loaded, target, overwrite=overwrite), target, quiet, as_json)
+
+
+@app.command()
+def resume(folder: Folder, quiet: Quiet = False, as_json: Json = False) -> None:
+    """Go on with a run that was interrupted or killed; the end is the same, bit for bit."""
+    finish(resume_run(folder), folder, quiet, as_json)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="where to keep the two runs")] = Path("runs/demo"),
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Three minutes: an optimiser and its sampling twin on War and Peace, compared."""
+    try:
+        result = run_demo(out, set_ or [], train_with_progress)
+    except Interrupted:
+        messages.print("stopped; 'langevin demo' goes on where it was")
+        raise typer.Exit(130) from None
+    print(json.dumps(result.numbers)) if as_json else screen.print(result.page)
+
+
+def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> None:
+    with TrainingProgress(label, quiet) as progress:
+        train_until_done(trainer, progress)
+
+
+def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
+    """Train to the end and say what came out and what to type next."""
+    if trainer.finished:
+        messages.print(f"{folder} is finished already: {trainer.step} steps, {len(trainer.store)} samples")
+    else:
+        try:
+            train_with_progress(trainer, folder.name, quiet)
+        except Interrupted:
+            messages.print(
+                f"stopped at step {trainer.step} of {trainer.pace.total}; go on with: langevin resume {folder}"
+            )
+            raise typer.Exit(130) from None
+    summary = run_summary(trainer.folder)
+    if as_json:
+        print(json.dumps(summary))
+        return
+    last = next(line for line in reversed(trainer.history) if "average" in line)
+    score = trainer.task.score
+    screen.print(
+        table(f"{folder}: validation {score} after {duration(trainer.seconds)}", ("model", score), [
+            ("last sample", f"{last['valid'][score]:.4f}"),
+            (f"average of {trainer.running.count} samples", f"{last['average'][score]:.4f}"),
+        ])
+    )
+    commands = ("evaluate", *NEXT[trainer.task.name], "show")
+    screen.print(Text("next: " + "   ".join(f"langevin {command} {folder}" for command in commands)))

@@ -1,0 +1,20 @@
+"""The data table of image captioning."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from .base import Table
+
+
+class CaptionData(Table):
+    """Which captions and image features, the vocabulary cut-off, and batches."""
+
+    corpus: str = Field("flickr8k", description="a data set by name, or a caption file (token lines, Karpathy's JSON)")
+    features: str | None = Field(None, description="features where the corpus is a file: .npy, .npz, .safetensors")
+    min_count: int = Field(5, ge=1)
+    max_vocab: int | None = Field(None, ge=2)
+    batch_size: int = Field(64, ge=1)
+
+    def describe(self, num_data: int) -> str:
+        return f"{self.corpus}, batches of {self.batch_size} captions, N = {num_data} words"

@@ -1,0 +1,153 @@
+"""A recipe: everything that determines a run, validated and frozen before the first batch."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from ..errors import LangevinError
+from .base import Table, nearest
+from .captions import CaptionData
+from .sentences import SentenceData
+from .tables import Model, Run, SamplerSettings
+from .text import TextData
+
+TaskName = Literal["language-model", "classify", "caption"]
+Data = TextData | SentenceData | CaptionData
+DATA_TABLES: dict[str, type[TextData] | type[SentenceData] | type[CaptionData]] = {
+    "language-model": TextData, "classify": SentenceData, "caption": CaptionData,
+}
+
+MACHINE_KEYS = ("device", "threads", "checkpoint_minutes")
+"""Settings of the run table that say where it runs, not what it computes."""
+
+
+class Recipe(Table):
+    """Four tables: data, model, sampler, run. Unknown keys and impossible numbers are refused."""
+
+    task: TaskName = "language-model"
+    title: str = ""
+    data: Data = Field(default_factory=TextData)
+    model: Model = Model()
+    sampler: SamplerSettings = SamplerSettings()
+    run: Run = Run()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _data_of_the_task(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The task says which keys the data table may have."""
+        cls_of_data = DATA_TABLES.get(values.get("task", "language-model"))
+        if cls_of_data is None or not isinstance(values.get("data", {}), dict):
+            return values
+        return values | {"data": cls_of_data.model_validate(values.get("data", {}))}
+
+    def to_toml(self) -> str:
+        """The whole recipe, defaults included; None is left out."""
+        values = self.model_dump(mode="json")
+        lines = [f"{key} = {json.dumps(values[key])}" for key in ("task", "title")]
+        for table in TABLES:
+            lines += ["", f"[{table}]"]
+            lines += [f"{k} = {json.dumps(v)}" for k, v in values[table].items() if v is not None]
+        return "\n".join(lines) + "\n"
+
+    def what_is_computed(self) -> dict[str, Any]:
+        """The recipe without the settings that only say where it runs."""
+        return self.model_dump(mode="json", exclude={"run": set(MACHINE_KEYS)})
+
+
+TABLES: dict[str, tuple[type[Table], ...]] = {
+    "data": tuple(DATA_TABLES.values()), "model": (Model,), "sampler": (SamplerSettings,), "run": (Run,),
+}
+
+
+def shipped() -> dict[str, Path]:
+    """The recipes that come with the project, by name."""
+    package = Path(__file__).resolve().parents[1]
+    folder = package / "recipes" if (package / "recipes").is_dir() else package.parents[1] / "recipes"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
+
+
+def load_recipe(
+    name_or_path: str | Path | None, overrides: Iterable[str] = (), preset: Literal["paper", "authors"] = "paper"
+) -> Recipe:
+    """Read a recipe (a shipped name or a TOML file; None: the defaults), apply a preset, then `key=value` overrides."""
+    values: dict[str, Any] = {}
+    if name_or_path is not None:
+        path = shipped().get(str(name_or_path), Path(name_or_path))
+        if not path.is_file():
+            hint = nearest(str(name_or_path), shipped())
+            raise LangevinError(f"no recipe named {str(name_or_path)!r} and no such file{hint}; see 'langevin recipes'")
+        try:
+            values = tomllib.loads(path.read_text())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise LangevinError(f"{path} is not valid TOML: {error}") from None
+    settings = authors_settings(validate(values)) if preset == "authors" else []
+    for override in [*settings, *overrides]:
+        apply_override(values, override)
+    return validate(values)
+
+
+def authors_settings(recipe: Recipe) -> list[str]:
+    """What the authors' released code did where it differs from the printed paper, as overrides of a recipe."""
+    if recipe.sampler.name == "sgld" and isinstance(recipe.data, TextData):
+        # Penn Treebank: correct noise with random batches only, and no prior
+        temperature = "1" if recipe.data.batching == "random" else "1/N"
+        return [f"temperature={temperature}", "prior_var=none", "clip=always", "clip_norm=5"]
+    noisy = ["temperature=2/N"] if recipe.sampler.name == "psgld" else []
+    trained = ["clip=always", "clip_norm=5", "init=authors", "init_scale=0.05", "forget_bias=3"]
+    return [*noisy, "beta=0.9", "eps=1e-6", "eps_inside=true", *trained]
+
+
+def apply_override(values: dict[str, Any], override: str) -> None:
+    """`epochs=4`, `sampler.lr=0.1`, `cell=gru`: values as in TOML, bare words as strings, 'none' removes a key."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise LangevinError(f"expected key=value, got {override!r}")
+    table, name = locate(key.strip())
+    target = values.setdefault(table, {}) if table else values
+    if text.strip().lower() == "none":
+        target.pop(name, None)
+        return
+    try:
+        target[name] = tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        target[name] = text
+
+
+def locate(key: str) -> tuple[str | None, str]:
+    """The table that a key belongs to. Names are unique across tables, so the table may be left out."""
+    table, dot, name = key.rpartition(".")
+    for candidate, classes in TABLES.items():
+        if (table in ("", candidate)) and any(name in cls.model_fields for cls in classes):
+            return candidate, name
+    if not dot and name in ("task", "title"):
+        return None, name
+    raise LangevinError(f"unknown recipe key {key!r}{nearest(name, all_keys())}")
+
+
+def validate(values: dict[str, Any]) -> Recipe:
+    try:
+        return Recipe.model_validate(values)
+    except ValidationError as error:
+        problems = "\n".join(explain(problem) for problem in error.errors())
+        raise LangevinError(problems) from None
+
+
+def explain(problem: Any) -> str:
+    """One line for one problem that pydantic found."""
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return f"unknown recipe key {where!r}{nearest(str(problem['loc'][-1]), all_keys())}"
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"
+
+
+def all_keys() -> list[str]:
+    """Every key of every table; a key of several tasks' data tables once."""
+    return [name for classes in TABLES.values() for name in dict.fromkeys(n for c in classes for n in c.model_fields)]

@@ -1,0 +1,122 @@
+"""The tables that every task has: model, sampler, run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from ..samplers import SAMPLERS
+from .base import Table, nearest
+
+OPTIMISERS: dict[str, dict[str, Any]] = {
+    "sgd": {"name": "sgld"},
+    "rmsprop": {"name": "psgld"},
+    "adagrad": {"name": "psgld", "preconditioner": "adagrad", "eps": 1e-10},
+    "momentum": {"name": "sghmc"},
+}
+"""The optimiser twins: a sampler at temperature 0 with a flat prior."""
+
+class Model(Table):
+    cell: Literal["lstm", "gru", "rnn"] = "lstm"
+    hidden: int = Field(128, ge=1)
+    layers: int = Field(2, ge=1)
+    embed: int | None = Field(None, ge=1, description="None: as wide as the hidden layers")
+    bidirectional: bool | None = Field(None, description="None: yes for classifiers; nothing else may be")
+    dropout: float = Field(0.0, ge=0, lt=1)
+    dropout_kind: Literal["naive", "gal", "gaussian"] = "naive"
+    dropconnect: float = Field(0.0, ge=0, lt=1, description="share of recurrent weights dropped in each batch")
+    tied: bool = Field(False, description="one matrix for embedding and output")
+    init: Literal["fan", "uniform", "authors"] = "fan"
+    init_scale: float = Field(0.05, gt=0, description="for 'uniform' and 'authors'")
+    forget_bias: float = 1.0
+
+    @model_validator(mode="after")
+    def _ties(self) -> Model:
+        if self.tied and self.embed not in (None, self.hidden):
+            raise ValueError(f"tied embeddings need embed = hidden, got {self.embed} and {self.hidden}")
+        return self
+
+
+class SamplerSettings(Table):
+    """Settings of the sampler; None means its own default (and, for prior_var, a flat prior)."""
+
+    name: str = "psgld"
+    lr: float = Field(2e-3, gt=0)
+    temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^[0-9.]+/N$")] | None = None
+    """A number, or a number over N such as "2/N", the temperature of the authors' released code."""
+    prior_var: float | None = Field(None, gt=0)
+    preconditioner: Literal["rmsprop", "adagrad"] | None = None
+    beta: float | None = Field(None, ge=0, lt=1)
+    eps: float | None = Field(None, ge=0)
+    eps_inside: bool | None = None
+    ceiling: float | None = Field(None, gt=0)
+    friction: float | None = Field(None, gt=0, le=1)
+    thermostat_rate: float | None = Field(None, ge=0)
+    anneal: float | None = Field(None, ge=0)
+    explore: int | None = Field(None, ge=0)
+
+    @model_validator(mode="after")
+    def _known(self) -> SamplerSettings:
+        names = [*SAMPLERS, *OPTIMISERS]
+        if self.name not in names:
+            hint = nearest(self.name, names)
+            raise ValueError(f"sampler name must be one of {', '.join(names)}, got {self.name!r}{hint}")
+        if self.name in OPTIMISERS and (self.temperature or self.prior_var is not None):
+            sampler = self.resolved(1)[0]
+            raise ValueError(f"{self.name} is an optimiser: temperature 0, no prior; use {sampler!r} to sample")
+        cls, settings = self.resolved(1)
+        allowed = set(SAMPLERS[cls].__init__.__code__.co_varnames)
+        foreign = sorted(set(settings) - allowed)
+        if foreign:
+            raise ValueError(f"{self.name} has no setting {foreign[0]!r}; remove it or choose another sampler")
+        return self
+
+    def resolved(self, num_data: float) -> tuple[str, dict[str, Any]]:
+        """Name of the sampler and the settings to build it with; an optimiser becomes its sampler at T = 0."""
+        given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
+        if isinstance(self.temperature, str):
+            given["temperature"] = float(self.temperature.removesuffix("/N")) / num_data
+        twin = dict(OPTIMISERS.get(self.name, {"name": self.name}))
+        base = {"temperature": 0.0 if self.name in OPTIMISERS else 1.0}
+        return twin.pop("name"), base | twin | given
+
+
+class Run(Table):
+    """How long, when to sample, and every schedule. Times are in epochs."""
+
+    epochs: float = Field(20, gt=0)
+    burn_in: float = Field(4, ge=0)
+    sample_every: float = Field(0.5, gt=0)
+    burn_in_temperature: float | None = Field(None, ge=0, description="None: the sampler's; 0: optimise first")
+    temperature_ramp: float = Field(0, ge=0, description="epochs after burn-in over which the temperature rises")
+    lr_schedule: Literal["constant", "step", "polynomial", "cyclical"] = "constant"
+    decay_after: float = Field(10, ge=0)
+    decay_every: float = Field(1, gt=0)
+    decay_factor: float = Field(0.5, gt=0, le=1)
+    poly_offset: float = Field(1, gt=0)
+    poly_power: float = Field(0.55, ge=0)
+    cycle: float = Field(4, gt=0, description="length of a cosine cycle; cycles start after burn-in")
+    cycle_floor: float = Field(0.0, ge=0, le=1)
+    cycle_explore: float = Field(0.0, ge=0, lt=1, description="first part of each cycle: no noise, no samples")
+    clip: Literal["none", "norm", "always"] = "none"
+    clip_norm: float = Field(5.0, gt=0)
+    patience: int | None = Field(None, ge=1, description="stop after so many samples without a better average")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="of the products in training; weights, noise and every evaluation stay float32"
+    )
+    seed: int = Field(0, ge=0)
+    device: str = "cpu"
+    threads: int | None = Field(None, ge=1)
+    checkpoint_minutes: float = Field(1.0, ge=0)
+
+    @model_validator(mode="after")
+    def _collects(self) -> Run:
+        if self.burn_in >= self.epochs:
+            raise ValueError(f"burn_in must be shorter than the run of {self.epochs:g} epochs, got {self.burn_in:g}")
+        if self.burn_in + self.sample_every > self.epochs:
+            raise ValueError(
+                f"no sample would be collected: the first is due {self.sample_every:g} epochs after burn-in "
+                f"({self.burn_in:g}), the run ends at {self.epochs:g}; lower sample_every or burn_in"
+            )
+        return self

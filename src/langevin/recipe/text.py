@@ -1,0 +1,35 @@
+"""The data table of language models."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from .base import Table
+
+
+class TextData(Table):
+    """Which text, how it is cut into tokens, and how tokens become batches."""
+
+    corpus: str = "war_and_peace"
+    level: Literal["byte", "char", "word"] = "byte"
+    min_count: int = Field(1, ge=1)
+    max_vocab: int | None = Field(None, ge=2)
+    batching: Literal["successive", "random"] = "successive"
+    batch_size: int = Field(32, ge=1)
+    window: int = Field(50, ge=1)
+    split: Literal["contiguous", "streams"] = "contiguous"
+    parts: tuple[float, float, float] = (80, 10, 10)
+
+    @model_validator(mode="after")
+    def _parts(self) -> TextData:
+        if min(self.parts) <= 0:
+            raise ValueError(f"parts must be three positive numbers (train, valid, test), got {self.parts}")
+        if self.split == "streams" and any(part != int(part) for part in self.parts):
+            raise ValueError(f"with split='streams', parts count batches; expected whole numbers, got {self.parts}")
+        return self
+
+    def describe(self, num_data: int) -> str:
+        batches = f"{self.batching} batches of {self.batch_size}×{self.window}"
+        return f"{self.corpus} by {self.level}, {batches}, N = {num_data}"
