@@ -80,6 +80,17 @@ def test_word_level_on_a_text_of_one_s_own(cli, text_file, tmp_path):
     assert len(printed.split()) >= 7
 
 
+def test_rare_words_and_running_text(cli, tmp_path):
+    path, out = tmp_path / "text.txt", tmp_path / "run"
+    path.write_text("the snow lay deep\non the long road\nto a town\n" * 60 + "once only\n")
+    options = ("--level", "word", "--min-count", "2", "--max-vocab", "8", "--running", "--quiet", *SET)
+    assert cli("train", "--text", path, "--out", out, *options)[0] == 0
+    vocabulary = RunFolder(out).vocabulary
+    assert len(vocabulary) == 8
+    assert "<unk>" in vocabulary.tokens
+    assert not {"<eos>", "once"} & set(vocabulary.tokens)
+
+
 def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
     arguments = ["demo", "--out", tmp_path / "demo", "--json", *SET, "--set", f"corpus={text_file}"]
     code, printed, messages = cli(*arguments)

@@ -56,8 +56,7 @@ class RunFolder:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        stored = self._json(VOCABULARY)
-        return Vocabulary(stored["level"], stored["tokens"])
+        return Vocabulary.from_json(self._json(VOCABULARY))
 
     @property
     def origin(self) -> dict[str, Any]:

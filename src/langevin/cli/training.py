@@ -30,6 +30,7 @@ def train(
     level: Annotated[str | None, typer.Option(help="byte, char or word")] = None,
     min_count: Annotated[int | None, typer.Option(help="words seen less often become <unk>")] = None,
     max_vocab: Annotated[int | None, typer.Option(help="keep so many of the most frequent words")] = None,
+    running: Annotated[bool, typer.Option("--running", help="words: a line end is no end of a sentence")] = False,
     out: Annotated[Path | None, typer.Option(help="run folder (default: runs/NAME)")] = None,
     set_: Set = None,
     preset: Annotated[str, typer.Option(help="paper, or authors: what their released code did")] = "paper",
@@ -44,6 +45,7 @@ def train(
     overrides = list(set_ or [])
     overrides += [f"corpus={text.resolve()}"] if text else []
     overrides += [f"level={level}"] if level else []
+    overrides += ["running=true"] if running else []
     for key, value in {"min_count": min_count, "max_vocab": max_vocab, "device": device}.items():
         overrides += [f"{key}={value}"] if value is not None else []
     if preset not in ("paper", "authors"):

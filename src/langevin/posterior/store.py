@@ -31,12 +31,14 @@ class Sample:
     about: dict[str, Any] = field(default_factory=dict)
 
     def load(self) -> dict[str, Tensor]:
-        """The tensors, after checking that the file is the one that was written."""
+        """The tensors, after checking that the file is the one that was written. Never two copies in memory."""
         try:
-            content = self.path.read_bytes()
-            if hashlib.sha256(content).hexdigest() != self.sha256:
-                raise DamagedSample(f"sample {self.path} was changed after it was written (its hash differs); {REMEDY}")
-            return safetensors.torch.load(content)
+            with self.path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
+                    raise DamagedSample(
+                        f"sample {self.path} was changed after it was written (its hash differs); {REMEDY}"
+                    )
+            return safetensors.torch.load_file(self.path)
         except FileNotFoundError:
             raise DamagedSample(f"sample {self.path} is listed in {MANIFEST} but is not there; {REMEDY}") from None
         except (OSError, SafetensorError) as error:
