@@ -82,8 +82,7 @@ def generate(
 ) -> None:
     """Continue a text with the averaged model."""
     run = RunFolder(folder)
-    stored = len(run.store())
-    chosen, _ = select(run, Selection(select_, samples or (min(10, stored) or None), 0, skip_damaged))
+    chosen, _ = select(run, Selection(select_, samples or run.store().of_each(10), 0, skip_damaged))
     task = open_language_task(run)
     model = task.build_model().to(prepare_device(run.recipe))
     vocabulary = task.vocabulary

@@ -13,6 +13,7 @@ from ..data.datasets import DATASETS
 from ..errors import LangevinError
 from ..files import write_atomic
 from ..recipe import load_recipe, shipped
+from ..report.chains import chains_table
 from ..report.results import record as record_run
 from ..report.results import refresh
 from ..report.summary import learning_table, run_summary
@@ -24,12 +25,15 @@ from .app import Folder, Json, Overwrite, app
 @app.command()
 def show(folder: Folder, as_json: Json = False) -> None:
     """What a run is, how far it got, its schedules, learning curve and samples."""
-    summary = run_summary(RunFolder(folder))
+    run = RunFolder(folder)
+    summary = run_summary(run)
     if as_json:
         print(json.dumps(summary))
         return
     screen.print(table(str(folder), ("", ""), summary["facts"].items(), words=True))
-    if summary["history"]:
+    if run.chains:
+        screen.print(chains_table(run))
+    elif summary["history"]:
         screen.print(learning_table(summary))
 
 
