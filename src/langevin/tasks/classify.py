@@ -21,6 +21,7 @@ from ..data.word_vectors import WordVectors, load_vectors
 from ..errors import LangevinError
 from ..nn.classifier import SentenceClassifier
 from ..nn.initialise import initialise
+from ..posterior.calibration import calibration_metrics
 from ..recipe import Recipe, SentenceData
 from .base import Carry, refuse_changed_data
 from .labelled import check_classes, numbered, read_all, split
@@ -141,7 +142,9 @@ class ClassifyTask:
 
     def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
         """Error in percent, nats per sentence, Brier score, expected calibration error."""
-        return scores(log_probs, self.targets[split])
+        scores = calibration_metrics(log_probs, self.targets[split])
+        named = {name: scores[name] for name in ("nll", "brier", "ece")}
+        return {"error": 100 * scores["error"], **named, "sentences": len(log_probs)}
 
 
 def refuse_changed_split(split_hash: str, facts: dict[str, Any] | None) -> None:
@@ -188,19 +191,3 @@ def log_probs_of(model: nn.Module, sentences: Sequence[Tensor], mask_seed: int |
         pieces.append(torch.log_softmax(model(tokens.to(device), lengths.to(device)), -1).cpu())
         order += members
     return torch.cat(pieces)[torch.tensor(order).argsort()]
-
-
-def scores(log_probs: Tensor, labels: Tensor) -> dict[str, float]:
-    """What an average of log-probabilities is worth."""
-    p = log_probs.double().exp()
-    confidence, answer = p.max(-1)
-    right = (answer == labels).double()
-    true = p.gather(1, labels[:, None])[:, 0]
-    at = torch.bucketize(confidence, torch.linspace(0, 1, 16, dtype=p.dtype)[1:-1])
-    gap = torch.zeros(15, dtype=p.dtype).index_add_(0, at, right - confidence).abs().sum() / len(labels)
-    return {
-        "error": 100 * (1 - right.mean().item()),
-        "nll": -log_probs.double().gather(1, labels[:, None]).mean().item(),
-        "brier": (p.square().sum(-1) - true.square() + (1 - true).square()).mean().item(),
-        "ece": gap.item(), "sentences": len(labels),
-    }
