@@ -134,3 +134,22 @@ def validate_some(trainer, validate):
     batches = trainer.task.evaluated["valid"]
     batches.streams, batches.tail = batches.streams[:, :41], batches.tail[:0]
     return validate(trainer.model, "valid")
+
+
+@pytest.mark.parametrize("name", ["mr", "cr", "subj", "mpqa", "trec"])
+def test_sentence_recipes_are_the_paper_s_and_differ_in_the_method_alone(name):
+    methods = {m: load_recipe(f"{name}-{m}") for m in (
+        "rmsprop", "rmsprop-dropout", "rmsprop-gal", "psgld", "psgld-dropout")}
+    plain = methods["rmsprop"]
+    assert (plain.data.batch_size, plain.data.vectors) == (50, "word2vec_googlenews_300d")
+    assert plain.data.train_vectors
+    assert (plain.model.hidden, plain.model.layers, plain.sampler.lr) == (400, 1, 1e-3)
+    assert (plain.run.epochs, plain.run.burn_in, plain.run.sample_every) == (20, 1, 1)
+    assert (plain.data.folds, plain.data.fold) == ((10, None) if name == "trec" else (10, 0))
+    for method, recipe in methods.items():
+        assert recipe.data == plain.data
+        expected = (0.5, "gal") if "gal" in method else (0.5, "naive") if "dropout" in method else (0, "naive")
+        assert (recipe.model.dropout, recipe.model.dropout_kind) == expected
+        assert recipe.sampler.name == method.split("-")[0]
+        if method.startswith("psgld"):
+            assert None not in (recipe.sampler.temperature, recipe.sampler.prior_var)

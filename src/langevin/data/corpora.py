@@ -12,6 +12,8 @@ from .datasets import DATASETS
 WAR_AND_PEACE = "war_and_peace"
 WAR_AND_PEACE_SHA256 = "fb66ba999dafe24017cdd59e04c56d385a9c8466993d374fd4c6f08b2142985e"
 SPLITS = ("train", "valid", "test")
+TEXTS = ("ptb",)
+"""The data sets that are running text."""
 
 Corpus = dict[str, bytes]
 """Either {"text": …}, still to be split, or the three splits as they were published."""
@@ -21,8 +23,12 @@ def read_corpus(name_or_path: str) -> Corpus:
     """The embedded corpus or a data set by its name, or the file at this path."""
     if name_or_path == WAR_AND_PEACE:
         return {"text": read_war_and_peace()}
-    if name_or_path in DATASETS:
+    if name_or_path in TEXTS:
         return {split: DATASETS[name_or_path].read(split) for split in SPLITS}
+    if name_or_path in DATASETS and not Path(name_or_path).exists():
+        known = ", ".join([WAR_AND_PEACE, *TEXTS])
+        raise LangevinError(f"expected a text for a language model, got the data set {name_or_path}; "
+                            f"pass a file or one of {known}")
     return {"text": read_text(Path(name_or_path))}
 
 
@@ -30,7 +36,7 @@ def read_text(path: Path) -> bytes:
     """A text file, checked to be usable."""
     if path.is_dir() or not path.exists():
         kind = "a folder" if path.is_dir() else "nothing"
-        known = ", ".join([WAR_AND_PEACE, *DATASETS])
+        known = ", ".join([WAR_AND_PEACE, *TEXTS])
         raise LangevinError(f"expected a text file at {path}, found {kind}; pass a file or one of {known}")
     try:
         raw = path.read_bytes()

@@ -13,6 +13,11 @@ from ..errors import LangevinError
 VARIABLE = "LANGEVIN_DATA"
 
 
+def data_folder() -> Path:
+    """Where data sets are looked for."""
+    return Path(os.environ.get(VARIABLE, "data"))
+
+
 @dataclass(frozen=True)
 class File:
     """One file of a data set, as it must be."""
@@ -25,17 +30,18 @@ class File:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A named data set in a folder of the same name below LANGEVIN_DATA."""
+    """A named data set in a folder below LANGEVIN_DATA: `inside`, or one of the same name."""
 
     name: str
     what: str
     licence: str
     how_to_get: str
     files: dict[str, File]
+    inside: str = ""
 
     @property
     def folder(self) -> Path:
-        return Path(os.environ.get(VARIABLE, "data")) / self.name
+        return data_folder() / (self.inside or self.name)
 
     def read(self, key: str) -> bytes:
         """One file, refused with what to do when it is missing or is another one."""
@@ -45,7 +51,7 @@ class DataSet:
             wanted = ", ".join(f"{f.name} ({f.size:,} bytes)" for f in self.files.values())
             raise LangevinError(
                 f"{self.name} is not there: looked for {path}; put {wanted} into {self.folder} or set {VARIABLE} to "
-                f"the folder that holds {self.name}/. {self.how_to_get}"
+                f"the folder that holds {self.folder.name}/. {self.how_to_get}"
             )
         raw = path.read_bytes()
         if hashlib.sha256(raw).hexdigest() != file.sha256:
@@ -72,7 +78,64 @@ class DataSet:
         }
 
 
+def sentence_set(name: str, what: str, **files: File) -> DataSet:
+    return DataSet(
+        name, what, "none stated", "It is among the sentence sets that came with 'skip-thoughts' and Kim's CNN, as "
+        "lines of a label, a space and the tokenised text in UTF-8.", files, inside="sentences",
+    )
+
+
+def vector_set(name: str, what: str, licence: str, origin: str, vectors: File, words: File) -> DataSet:
+    return DataSet(
+        name, what, licence, f"It is {origin}, cut to the words of the data sets, as float16 rows and lines of a word, "
+        f"a tab and its row.", {"vectors": vectors, "words": words}, inside="word_vectors",
+    )
+
+
+SENTENCES = (
+    sentence_set("mr", "movie reviews, positive or negative", all=File(
+        "mr.txt", 1_249_474, "8546714fde32fa2707ae99520c8e058b96c69dc6557803236272e6522a23526d", "10,662 sentences")),
+    sentence_set("cr", "customer reviews, positive or negative", all=File(
+        "cr.txt", 374_094, "a3839a79bd3285177a07158c6104b49038a7a06ab2abe897734cde5d22e5e325", "3,775 sentences")),
+    sentence_set("subj", "subjective or objective sentences", all=File(
+        "subj.txt", 1_310_417, "818bd67880e431f5777c0575639ae3fd6d154ec19c7cebd980095e7ce5d1b810", "10,000 sentences")),
+    sentence_set("mpqa", "polarity of opinions", all=File(
+        "mpqa.txt", 229_933, "66f88feecb50cb30ff766c5220edfde1508579c96a03f68d4dcb4857ea144995", "10,606 phrases")),
+    sentence_set(
+        "trec", "six types of questions",
+        train=File("trec.train.txt", 292_402, "c6e4da56a4ac73536de67f0a6e081c27a872a3279ed7b1262bce123d835a4fd3",
+                   "5,452 questions"),
+        test=File("trec.test.txt", 19_479, "92a6a3cede5678b447ef5f1d7ec474134fcda211e6590e6fa627b4a2c68e4566",
+                  "500 questions"),
+    ),
+)
+
+VECTORS = (
+    vector_set(
+        "word2vec_googlenews_300d", "word2vec vectors of Google News", "none stated", "Google's word2vec of 2013",
+        File("word2vec_googlenews_300d.npy", 11_941_328,
+             "c389c38345f02354d168a15332d91ff9a10f25aafa487cf00f5ae9331128db5b", "300 numbers a word"),
+        File("word2vec_googlenews_300d.vocab.tsv", 276_239,
+             "b39da3468927e918734d77496bedcccbaac44a1e5ef3959be1d5546dfca60a9c", "words"),
+    ),
+    vector_set(
+        "spacy_en_md_300d", "the vectors of spaCy's en_core_web_md", "MIT", "spaCy's en_core_web_md",
+        File("spacy_en_md_300d.npy", 9_301_928,
+             "46f606160a1f6468ea4eadde8566f82af9fa52da67fec3bca636830c29e18bd2", "300 numbers a word"),
+        File("spacy_en_md_300d.vocab.tsv", 462_723,
+             "44689d5cab42e3af4793e944581d65fa3a60f81c9715cd7f143f97e40b3b0838", "words"),
+    ),
+    vector_set(
+        "glove_6b_100d", "GloVe vectors of 6 billion words", "PDDL", "Stanford's GloVe 6B",
+        File("glove_6b_100d.npy", 6_933_928,
+             "3339e8aaf16defeecf31655b3d8d810d511d2214b536d4e90ad8fca6cbd6223c", "100 numbers a word"),
+        File("glove_6b_100d.vocab.tsv", 493_387,
+             "98cc74f5d924b2f5734b495bd1416105a88e910b048e89603487f19a74ebb20b", "words"),
+    ),
+)
+
 DATASETS = {
+    **{known.name: known for known in (*SENTENCES, *VECTORS)},
     "ptb": DataSet(
         "ptb",
         "Penn Treebank, Mikolov's split, 10,000 words",

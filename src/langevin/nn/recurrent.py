@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
+from ..errors import LangevinError
 from .dropout import Dropout, keep_mask
 
 CELLS: dict[str, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
@@ -39,44 +42,107 @@ class Recurrent(nn.Module):
                     nn.init.zeros_(weight)
                     weight.requires_grad_(False)
 
-    def forward(self, x: Tensor, carry: list[State] | None = None) -> tuple[Tensor, list[State]]:
-        """[rows, time, inputs] and the carried state of each layer → [rows, time, outputs] and the new state."""
+    def forward(
+        self, x: Tensor, carry: list[State] | None = None, lengths: Tensor | None = None
+    ) -> tuple[Tensor, list[State]]:
+        """[rows, time, inputs] and the carried state of each layer → [rows, time, outputs] and the new state.
+
+        With `lengths`, rows are padded beyond theirs; padding changes nothing within them, and the state of a layer
+        is (h,), [directions, rows, hidden], after the last step of each row that counts (zero for a row of none).
+        """
+        if carry is not None and lengths is not None:
+            raise LangevinError("expected either a carried state or lengths, got both; padded rows start from zero")
         after: list[State] = []
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, nn.RNNBase)
             if number:
                 x = self.between(x)
-            x, state = self.run_layer(layer, x, carry[number] if carry else None)
+            if lengths is None:
+                x, state = self.run_layer(layer, x, carry[number] if carry else None)
+            else:
+                x, state = self.run_padded(layer, x, lengths)
             after.append(state)
         return x, after
 
-    def run_layer(self, layer: nn.RNNBase, x: Tensor, before: State | None) -> tuple[Tensor, State]:
-        """One layer, through torch's fused kernel unless a mask must act between two steps."""
+    def weights_of(self, layer: nn.RNNBase) -> list[Tensor]:
+        """Four for each direction: input, recurrent, and their biases."""
         weights = [getattr(layer, name) for names in layer._all_weights for name in names]
         if self.training and self.dropconnect:
             weights = [  # the stored weights stay as they are: a masked copy is handed to the kernel
                 w * keep_mask(w, self.dropconnect) if number % 4 == 1 else w for number, w in enumerate(weights)
             ]
+        return weights
+
+    def run_padded(self, layer: nn.RNNBase, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
+        """One layer over padded rows, each direction forward in time, the second over rows turned round.
+
+        So padding always comes last, where it cannot reach what counts, and both run on the fused kernel, which
+        packed sequences would leave.
+        """
+        weights = self.weights_of(layer)
+        outputs, states = [], []
+        last, held = (lengths - 1).clamp(min=0), (lengths > 0)[:, None]
+        for way in range(2 if layer.bidirectional else 1):
+            turned = reverse_rows(x, lengths) if way else x
+            zero = x.new_zeros(1, len(x), layer.hidden_size)
+            before = (zero, zero) if self.cell == "lstm" else (zero,)
+            out, _ = self.run_kernel(turned, before, weights[4 * way : 4 * way + 4], bidirectional=False)
+            states.append(out[torch.arange(len(x), device=x.device), last] * held)
+            outputs.append(reverse_rows(out, lengths) if way else out)
+        return torch.cat(outputs, -1), (torch.stack(states),)
+
+    def run_layer(self, layer: nn.RNNBase, x: Tensor, before: State | None) -> tuple[Tensor, State]:
+        """One layer of rows that all count to their end."""
+        weights = self.weights_of(layer)
         directions = 2 if layer.bidirectional else 1
         if before is None:
             zero = x.new_zeros(directions, len(x), layer.hidden_size)
             before = (zero, zero) if self.cell == "lstm" else (zero,)
+        return self.run_kernel(x, before, weights, bidirectional=layer.bidirectional)
+
+    def run_kernel(
+        self, x: Tensor, before: State, weights: list[Tensor], *, bidirectional: bool
+    ) -> tuple[Tensor, State]:
+        """torch's fused kernel, unless a mask must act between two steps."""
         if self.training and self.recurrent_rate:
             ways = [
                 unroll(self.cell, x if way == 0 else x.flip(1), tuple(s[way] for s in before),
                        weights[4 * way : 4 * way + 4], self.recurrent_rate)
-                for way in range(directions)
+                for way in range(2 if bidirectional else 1)
             ]
             outputs = [ways[0][0], *(out.flip(1) for out, _ in ways[1:])]
             states = zip(*(state for _, state in ways), strict=True)
             return torch.cat(outputs, -1), tuple(torch.stack(parts) for parts in states)
-        options = (True, 1, 0.0, self.training, layer.bidirectional, True)
+        options = (True, 1, 0.0, self.training, bidirectional, True)
         if self.cell == "lstm":
             x, h, c = torch.lstm(x, before, weights, *options)
             return x, (h, c)
         kernel = torch.gru if self.cell == "gru" else torch.rnn_tanh
         x, h = kernel(x, before[0], weights, *options)
         return x, (h,)
+
+
+class Permuted(torch.autograd.Function):
+    """x[order] for an order that is its own inverse: its gradient is permuted the same way, without a scatter."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order: Tensor) -> Tensor:
+        ctx.save_for_backward(order)
+        return x.index_select(0, order)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (order,) = ctx.saved_tensors
+        return grad.contiguous().index_select(0, order), None
+
+
+def reverse_rows(x: Tensor, lengths: Tensor) -> Tensor:
+    """Each row of [rows, time, units] turned round within its length; what is beyond stays."""
+    time = torch.arange(x.shape[1], device=x.device)[None]
+    turned = torch.where(time < lengths[:, None], lengths[:, None] - 1 - time, time)
+    order = (turned + torch.arange(len(x), device=x.device)[:, None] * x.shape[1]).flatten()
+    permuted: Tensor = Permuted.apply(x.flatten(0, 1), order)  # type: ignore[no-untyped-call]
+    return permuted.view_as(x)
 
 
 def unroll(cell: str, x: Tensor, state: State, weights: list[Tensor], rate: float) -> tuple[Tensor, State]:

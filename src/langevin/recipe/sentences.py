@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Literal
+
+from pydantic import Field, model_validator
 
 from .base import Table
 
@@ -19,12 +21,26 @@ class SentenceData(Table):
     test_share: float = Field(0.1, ge=0, lt=1, description="of all sentences, where no test is given and no fold")
     folds: int = Field(10, ge=2, description="of cross-validation, where no test split is given")
     fold: int | None = Field(None, ge=0, description="the fold that is the test split of this run")
+    tokens: Literal["space", "words"] | None = Field(
+        None, description="None: 'space' for 'label text' lines, which are tokenised; 'words' (and signs) otherwise"
+    )
+    vocabulary: Literal["train", "all"] = Field("train", description="words of the training split or of all splits")
     min_count: int = Field(1, ge=1)
     max_vocab: int | None = Field(None, ge=2)
+    max_words: int = Field(512, ge=1, description="longer texts are cut after so many words")
     vectors: str | None = Field(None, description="word vectors: a name in word_vectors/, or a file")
     train_vectors: bool = True
     batch_size: int = Field(50, ge=1)
 
+    @model_validator(mode="after")
+    def _folds(self) -> SentenceData:
+        if self.fold is not None and self.fold >= self.folds:
+            raise ValueError(f"fold must be below folds ({self.folds}; the first is 0), got {self.fold}")
+        if self.fold is not None and self.test_file is not None:
+            raise ValueError("expected either a fold or a test_file, got both; a fold takes its test split from corpus")
+        return self
+
     def describe(self, num_data: int) -> str:
         start = self.vectors or "no word vectors"
-        return f"{self.corpus}, {num_data} sentences in batches of {self.batch_size}, {start}"
+        fold = "" if self.fold is None else f", fold {self.fold} of {self.folds}"
+        return f"{self.corpus}{fold}, {num_data} sentences in batches of {self.batch_size}, {start}"

@@ -1,0 +1,199 @@
+"""Labelled sentences from files: `label text` lines, CSV, TSV, JSON lines; whatever encoding, and saying which.
+
+TSV follows its standard: no quoting, a tab and a line end always separate. Empty texts are kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import LangevinError
+from .datasets import DATASETS, SENTENCES
+
+LABEL_NAMES = {
+    "mr": ("negative", "positive"), "cr": ("negative", "positive"), "mpqa": ("negative", "positive"),
+    "subj": ("subjective", "objective"), "trec": ("DESC", "ENTY", "ABBR", "HUM", "LOC", "NUM"),
+}
+"""What the numbers 0, 1, … of the benchmark files mean."""
+
+KNOWN = tuple(known.name for known in SENTENCES)
+LONGEST_FIELD = 2**31 - 1
+"""Of a CSV cell; Python's own limit of 131,072 is less than some texts."""
+
+log = logging.getLogger("langevin")
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Texts and the label of each, as they stand in the file; `tokens` is how such a file is cut into words."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+    sha256: str
+    encoding: str = "utf-8"
+    tokens: str = "space"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The distinct labels: whole numbers by value, others by spelling."""
+        distinct = set(self.labels)
+        if all(label.removeprefix("-").isdigit() for label in distinct):
+            return tuple(sorted(distinct, key=lambda label: (int(label), label)))
+        return tuple(sorted(distinct))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many sentences each label has."""
+        counted = Counter(self.labels)
+        return {name: counted[name] for name in self.names}
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def read_corpus_of_sentences(
+    name_or_path: str, text_column: str = "text", label_column: str = "label"
+) -> dict[str, Sentences]:
+    """{"all": …}, still to be split, or {"train": …, "test": …} where the set came with a test split."""
+    if name_or_path in KNOWN:
+        known = DATASETS[name_or_path]
+        return {key: parse(known.read(key), known.files[key].name, text_column, label_column) for key in known.files}
+    return {"all": read_sentences(Path(name_or_path), text_column, label_column)}
+
+
+def read_sentences(path: Path, text_column: str = "text", label_column: str = "label") -> Sentences:
+    """The labelled sentences of one file; its ending says which format (any other than below: `label text` lines)."""
+    return parse(read_bytes(path), str(path), text_column, label_column)
+
+
+def read_texts(path: Path, text_column: str = "text") -> list[str]:
+    """The texts alone, for prediction: a column of CSV, TSV or JSON lines, or every line of another file."""
+    text, _ = decode(read_bytes(path), str(path))
+    if kind_of(str(path)) == "lines":
+        return [line.strip() for line in lines_of(text)]
+    return [cell(row, text_column, str(path)) for _, row in rows_of(text, str(path))]
+
+
+def parse(raw: bytes, path: str, text_column: str, label_column: str) -> Sentences:
+    text, encoding = decode(raw, path)
+    kind = kind_of(path)
+    pairs = list(labelled_lines(text) if kind == "lines" else labelled_rows(text, path, text_column, label_column))
+    if not pairs:
+        raise LangevinError(f"expected labelled sentences in {path}, found none; pass a file that has some")
+    texts, labels = zip(*pairs, strict=True)
+    sha256 = hashlib.sha256(raw).hexdigest()
+    return Sentences(texts, labels, sha256, encoding, "space" if kind == "lines" else "words")
+
+
+def kind_of(path: str) -> str:
+    endings = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json", ".ndjson": "json", ".json": "json"}
+    return endings.get(Path(path).suffix.lower(), "lines")
+
+
+def labelled_lines(text: str) -> Iterator[tuple[str, str]]:
+    """`label text`: the label is what stands before the first white space; blank lines are skipped."""
+    for line in lines_of(text):
+        if line.strip():
+            label, _, rest = line.strip().replace("\t", " ", 1).partition(" ")
+            yield rest.strip(), label
+
+
+def labelled_rows(text: str, path: str, text_column: str, label_column: str) -> Iterator[tuple[str, str]]:
+    for number, row in rows_of(text, path):
+        label = cell(row, label_column, path).strip()
+        if not label:
+            raise LangevinError(f"expected a label in column {label_column!r} of {path}, row {number} has none; "
+                                f"remove the row or give it one")
+        yield cell(row, text_column, path).strip(), label
+
+
+def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a CSV, TSV or JSON file by column, numbered from 1; a column that a row lacks is None."""
+    kind = kind_of(path)
+    if kind == "json":
+        yield from enumerate(json_rows(text, path), 1)
+        return
+    before = csv.field_size_limit(LONGEST_FIELD)
+    try:
+        lines = io.StringIO(text, newline="")
+        tabbed = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        yield from enumerate(tabbed if kind == "tsv" else csv.DictReader(lines), 1)
+    except csv.Error as error:
+        raise LangevinError(f"{path} is not valid {kind.upper()}: {error}") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def json_rows(text: str, path: str) -> Iterator[dict[str, Any]]:
+    """One object a line, or one list of objects."""
+    try:
+        if text.lstrip().startswith("["):
+            rows = json.loads(text)
+        else:
+            rows = [json.loads(line) for line in lines_of(text) if line.strip()]
+    except ValueError as error:
+        raise LangevinError(f"{path} is not valid JSON: {error}; expected one object a line") from None
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise LangevinError(f"expected an object in each line of {path}, got {row!r} as number {number}")
+        yield row
+
+
+def cell(row: dict[str, Any], column: str, path: str) -> str:
+    """One value as text; None is empty. A column that is not there is refused with those that are."""
+    if column not in row:
+        there = ", ".join(repr(name) for name in row if name is not None) or "none"
+        raise LangevinError(
+            f"expected a column {column!r} in {path}, the columns are {there}; "
+            f"name the right ones with text_column and label_column"
+        )
+    value = row[column]
+    return "" if value is None else str(value)
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines by line feeds alone: texts may hold other signs that Python takes for line ends."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def read_bytes(path: Path) -> bytes:
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "nothing"
+        raise LangevinError(f"expected a file of labelled sentences at {path}, found {kind}; "
+                            f"pass a CSV, TSV, JSONL or 'label text' file or one of {', '.join(KNOWN)}")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise LangevinError(f"cannot read {path}: {error.strerror}; check its permissions") from None
+
+
+def decode(raw: bytes, path: str) -> tuple[str, str]:
+    """The text and its encoding, said when it is not UTF-8.
+
+    A byte-order mark decides; then UTF-8; then UTF-16 where every other byte is mostly zero; then Windows-1252, and
+    Latin-1, which fits any bytes.
+    """
+    marks = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+    marked = [name for mark, name in marks.items() if raw.startswith(mark)]
+    zeros = [raw[start:2000:2].count(0) for start in (0, 1)]
+    wide = [("utf-16-be", "utf-16-le")[zeros[1] > zeros[0]]] if max(zeros) > len(raw[:2000]) // 4 else []
+    for encoding in (*marked, *wide, "utf-8", "cp1252", "latin-1"):
+        try:
+            text = raw.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "\0" in text:
+            raise LangevinError(f"expected text in {path}, found zero bytes as in a binary file; pass a text file")
+        if encoding not in ("utf-8", "utf-8-sig"):
+            log.info("%s is not UTF-8; read as %s", path, encoding)
+        return text, encoding
+    raise AssertionError("latin-1 decodes everything")

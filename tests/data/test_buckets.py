@@ -1,0 +1,59 @@
+"""Batches hold every sentence once an epoch, pad little, and depend on nothing but (seed, epoch, index)."""
+
+import pytest
+import torch
+
+from langevin.data.buckets import Buckets, by_length, pad
+from langevin.data.sentences import KNOWN, read_corpus_of_sentences
+from langevin.data.tokens import PADDING
+
+
+def sentences(count=1003, seed=0):
+    lengths = torch.randint(0, 40, (count,), generator=torch.Generator().manual_seed(seed))
+    return [torch.full((int(length),), number % 90 + 1) for number, length in enumerate(lengths)]
+
+
+def test_every_sentence_once_an_epoch_in_batches_of_equal_size():
+    buckets = Buckets(sentences(), 50, seed=3)
+    for epoch in range(3):
+        members = [buckets.members(epoch, index) for index in range(len(buckets))]
+        assert sorted(torch.cat(members).tolist()) == list(range(1003))
+        assert {len(batch) for batch in members} == {47, 48}
+        assert buckets.padding(epoch) < 0.1
+
+
+def test_batches_are_a_function_of_seed_epoch_and_index():
+    one, other = Buckets(sentences(), 50, seed=3), Buckets(sentences(), 50, seed=3)
+    later = other.batch(5, 7)
+    one.batch(0, 0)
+    members, (tokens, lengths) = one.batch(5, 7)
+    assert members.equal(later[0])
+    assert tokens.equal(later[1][0])
+    assert lengths.equal(later[1][1])
+    assert not members.equal(one.members(6, 7))
+    assert not members.equal(Buckets(sentences(), 50, seed=4).members(5, 7))
+
+
+def test_padding_fills_the_end_of_rows():
+    tokens, lengths = pad([torch.tensor([5, 6]), torch.tensor([], dtype=torch.long), torch.tensor([7])])
+    assert tokens.tolist() == [[5, 6], [PADDING, PADDING], [7, PADDING]]
+    assert lengths.tolist() == [2, 0, 1]
+    assert pad([torch.tensor([], dtype=torch.long)])[0].shape == (1, 1)
+
+
+def test_evaluation_batches_hold_everything_within_bounds():
+    rows = [*sentences(), torch.ones(5000, dtype=torch.long)]
+    batches = by_length(rows, 64, 1000)
+    assert sorted(number for batch in batches for number in batch) == list(range(len(rows)))
+    for batch in batches:
+        longest = max(len(rows[number]) for number in batch)
+        assert len(batch) <= 64
+        assert len(batch) * longest <= 1000 or len(batch) == 1
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", KNOWN)
+def test_padding_stays_under_a_tenth_on_the_five_sets(real_data, name):
+    texts = next(iter(read_corpus_of_sentences(name).values())).texts
+    buckets = Buckets([torch.zeros(len(text.split()), dtype=torch.long) for text in texts], 50, seed=0)
+    assert all(buckets.padding(epoch) < 0.1 for epoch in range(5))

@@ -1,0 +1,121 @@
+"""Files of labelled sentences in all their formats and encodings; what cannot be used is refused with what is there."""
+
+import json
+import logging
+
+import pytest
+
+from langevin.data.datasets import DATASETS
+from langevin.data.sentences import KNOWN, read_corpus_of_sentences, read_sentences, read_texts
+from langevin.data.tokens import build_vocabulary, encode, split_unknown, words_of
+from langevin.errors import LangevinError
+
+PAIRS = [("Who wrote this ?", "person"), ('Where is Rome, "the city"?', "place"), ("", "person"), ("Né où ?", "place")]
+
+
+def write(path, encoding="utf-8"):
+    if path.suffix == ".csv":
+        quoted = ((text.replace('"', '""'), label) for text, label in PAIRS)
+        content = "id,label,text\n" + "".join(f'7,{label},"{text}"\n' for text, label in quoted)
+    elif path.suffix == ".tsv":
+        content = "label\ttext\n" + "".join(f"{label}\t{text}\n" for text, label in PAIRS)
+    elif path.suffix == ".jsonl":
+        content = "".join(json.dumps({"text": t or None, "label": n}) + "\n" for t, n in PAIRS)
+    else:
+        content = "".join(f"{label} {text}\n" for text, label in PAIRS) + "\n"
+    path.write_bytes(content.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "txt"])
+def test_every_format_gives_the_same_sentences(tmp_path, ending):
+    read = read_sentences(write(tmp_path / f"q.{ending}"))
+    assert list(zip(read.texts, read.labels, strict=True)) == PAIRS
+    assert read.names == ("person", "place")
+    assert read.counts == {"person": 2, "place": 2}
+    assert read.tokens == ("space" if ending == "txt" else "words")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"])
+def test_other_encodings_are_read_and_said(tmp_path, encoding, caplog):
+    with caplog.at_level(logging.INFO, "langevin"):
+        read = read_sentences(write(tmp_path / "q.csv", encoding))
+    assert list(zip(read.texts, read.labels, strict=True)) == PAIRS
+    assert read.encoding == {"latin-1": "cp1252"}.get(encoding, encoding)
+    assert ("read as" in caplog.text) == (encoding != "utf-8-sig")
+
+
+def test_whole_numbers_are_ordered_by_value(tmp_path):
+    path = tmp_path / "n.txt"
+    path.write_text("10 a\n9 b\n-1 c\n")
+    assert read_sentences(path).names == ("-1", "9", "10")
+    path = tmp_path / "n.jsonl"
+    path.write_text('{"text": "a", "label": 10}\n{"text": "b", "label": 9}\n')
+    assert read_sentences(path).names == ("9", "10")
+
+
+def test_columns_can_be_named_and_missing_ones_are_refused_with_those_that_are_there(tmp_path):
+    path = write(tmp_path / "q.csv")
+    assert read_sentences(path, "label", "id").texts[0] == "person"
+    with pytest.raises(LangevinError, match=r"column 'kind'.*'id', 'label', 'text'.*label_column"):
+        read_sentences(path, label_column="kind")
+    with pytest.raises(LangevinError, match="column 'body'"):
+        read_texts(path, "body")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"text,label\n", "found none"),
+        ("a.txt", b"\n\n", "found none"),
+        ("a.csv", b"text,label\nhello,\n", "row 1 has none"),
+        ("a.jsonl", b'{"text": \n', "not valid JSON"),
+        ("a.jsonl", b"3\n", "expected an object"),
+        ("a.txt", b"0 \x00\x01\x02 binary and some more letters to follow here\n", "zero bytes"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(LangevinError, match=message):
+        read_sentences(tmp_path / name)
+
+
+def test_missing_file_says_what_is_possible(tmp_path):
+    with pytest.raises(LangevinError, match=r"found nothing.*CSV.*trec"):
+        read_sentences(tmp_path / "no.csv")
+
+
+def test_a_csv_cell_may_hold_a_very_long_text(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text('text,label\n"' + "word " * 100_000 + '",a\nshort,b\n')
+    assert len(read_sentences(path).texts[0].split()) == 100_000
+
+
+def test_texts_alone(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("Who wrote this ?\n\nWhere ?\n")
+    assert read_texts(path) == ["Who wrote this ?", "", "Where ?"]
+    assert read_texts(write(tmp_path / "q.csv")) == [text for text, _ in PAIRS]
+
+
+def test_words_and_signs():
+    assert words_of("Don't stop -- it's 3.5$!", "words") == ["Don't", "stop", "-", "-", "it's", "3", ".", "5", "$", "!"]
+    assert words_of("Who wrote this ?", "words") == words_of("Who wrote this ?", "space")
+
+
+def test_vocabulary_and_unknown_words():
+    vocabulary = build_vocabulary([["b", "a", "a"], ["c", "a", "b"]], min_count=2, max_size=None)
+    assert vocabulary.tokens == ["<unk>", "a", "b"]
+    assert encode(["a", "c", "b"], vocabulary).tolist() == [1, 0, 2]
+    assert encode([], vocabulary).shape == (0,)
+    assert build_vocabulary([["b", "a", "a"]], min_count=1, max_size=2).tokens == ["<unk>", "a"]
+    assert split_unknown(["a", "b?"], vocabulary) == ["a", "b", "?"]
+
+
+@pytest.mark.data
+def test_the_five_sets_are_the_papers(real_data):
+    sizes = {n: [len(part) for part in read_corpus_of_sentences(n).values()] for n in KNOWN}
+    assert sizes == {"mr": [10662], "cr": [3775], "subj": [10000], "mpqa": [10606], "trec": [5452, 500]}
+    empty = {n: sum(not text for part in read_corpus_of_sentences(n).values() for text in part.texts) for n in KNOWN}
+    assert empty == {"mr": 0, "cr": 4, "subj": 0, "mpqa": 3, "trec": 0}
+    assert all(DATASETS[name].state()["state"] == "found" for name in KNOWN)
