@@ -7,7 +7,10 @@ from ..data.vocab import Vocabulary
 from ..recipe import Recipe
 from .base import Task
 
-CLASSES = {"language-model": ("language_model", "LanguageModelTask")}
+CLASSES = {
+    "language-model": ("language_model", "LanguageModelTask"),
+    "caption": ("caption", "CaptionTask"),
+}
 """File and class of each task; loaded when one is opened."""
 
 
