@@ -159,3 +159,16 @@ def names_beside(path: Path) -> Path | None:
 
 def read_names(raw: bytes) -> list[str]:
     return [line.strip() for line in raw.decode().splitlines() if line.strip()]
+
+
+def named_rows(features: ImageFeatures, names: Sequence[str] | None) -> ImageFeatures:
+    """The rows of these images only; all when none are named."""
+    if not names:
+        return features
+    if missing := features.missing(names):
+        raise LangevinError(
+            f"{len(missing)} of {len(names)} images have no features in {features.source}, first {missing[0]!r}; use "
+            f"names that are there, such as {features.names[0]!r}"
+        )
+    rows = torch.tensor([features.rows[name] for name in names])
+    return ImageFeatures(list(names), features.values[rows], features.source)

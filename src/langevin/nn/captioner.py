@@ -60,6 +60,10 @@ class Captioner(nn.Module):
 
     def see(self, features: Tensor) -> Tensor:
         """[rows, width] → [rows, embed]."""
-        scale = features.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-8)
-        seen: Tensor = self.image(features / scale)
+        seen: Tensor = self.image(to_unit_scale(features))
         return seen
+
+
+def to_unit_scale(features: Tensor) -> Tensor:
+    """v / rms(v), row by row; a row of zeros stays."""
+    return features / features.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-8)

@@ -18,8 +18,10 @@ from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
 from ..errors import LangevinError
+from ..nn.captioner import Captioner
 from ..nn.language_model import LanguageModel
 from ..nn.stacked import StackedLanguageModel, on_tensors
+from ..nn.stacked_captioner import StackedCaptioner
 from ..nn.vmapped import vmappable
 from .select import choose
 from .store import Sample, SampleStore, weights
@@ -27,7 +29,9 @@ from .store import Sample, SampleStore, weights
 Source = Sample | Mapping[str, Tensor] | nn.Module
 PLANS = ("auto", "batched", "loop")
 
-DIRECT: dict[type[nn.Module], Callable[[Any, Mapping[str, Tensor]], Any]] = {LanguageModel: StackedLanguageModel}
+DIRECT: dict[type[nn.Module], Callable[[Any, Mapping[str, Tensor]], Any]] = {
+    LanguageModel: StackedLanguageModel, Captioner: StackedCaptioner,
+}
 """Models with a form of their own for stacked weights, made from (model, {name: [S, …]}): its methods take what those
 of the model take and give the same with an axis of samples in front. Other models go through vmap."""
 
