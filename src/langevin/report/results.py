@@ -19,7 +19,7 @@ PAPER = {
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 
 
-def record(path: Path, begin: Begin) -> dict[str, Any]:
+def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     """Validation and test numbers of a finished run, with the collection that validation prefers."""
     folder = RunFolder(path)
     progress = folder.progress()
