@@ -77,5 +77,6 @@ def test_words_carry_the_numbers():
     words = judge(evidence(r_hat=1.5))[0].words
     assert "1.50" in words
     assert "1.10" in words
-    assert "100 independent" in judge(evidence())[0].words
+    assert "160 samples, worth 100 independent" in judge(evidence())[0].words
+    assert "160 samples, worth 160 independent" in judge(evidence(ess=190.0))[0].words  # antithetic, by chance mostly
     assert "11%" in judge(evidence(clipped=0.11))[1].words

@@ -104,7 +104,7 @@ def mixing(e: Evidence) -> Finding:
             f"{limit:.2f}); average over chains, or try cycles or a higher temperature",
         )
     samples = e.chains * e.draws
-    worth = f"R-hat {e.r_hat:.2f}, limit {limit:.2f}; {samples} samples are worth {e.ess:.0f} independent ones"
+    worth = f"R-hat {e.r_hat:.2f}, limit {limit:.2f}; {samples} samples, worth {min(e.ess, samples):.0f} independent"
     if e.chains == 1 and e.growth < SATURATED:
         return Finding(
             "mixing within one mode",

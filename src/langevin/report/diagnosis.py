@@ -54,7 +54,8 @@ def verdict_lines(result: dict[str, Any]) -> list[Text]:
     """Thinning, then one line for each finding."""
     lags = " ".join(figure(value, 2) for value in result["autocorrelation"][1:6])
     lines = [Text(f"autocorrelation of the held-out log-likelihood at lags 1, 2, …: {lags}")]
-    lines.append(Text(f"suggested thinning: every {ordinal(result['thinning'])} sample"))
+    every = "none, keep them all" if result["thinning"] == 1 else f"keep every {ordinal(result['thinning'])} sample"
+    lines.append(Text(f"suggested thinning: {every}"))
     for finding in result["verdict"]:
         style = "bold green" if finding["code"] in GOOD else "bold yellow"
         lines.append(Text.assemble((f"{finding['code']}: ", style), finding["words"]))
