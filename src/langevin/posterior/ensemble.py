@@ -63,7 +63,7 @@ class Ensemble:
     fused kernels, "auto" takes the faster of the two by the shape of the input. They agree but for rounding.
 
     >>> ensemble = Ensemble(model, [model.state_dict(), model.state_dict()])
-    >>> ensemble.log_probs(torch.zeros(3, 2)).each.shape
+    >>> ensemble.log_probs(torch.zeros(3, 2), each=True).each.shape
     torch.Size([2, 3, 2])
     """
 
