@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -12,12 +12,13 @@ from rich.text import Text
 from ..chains import resume_chains, start_chains
 from ..demo import run_demo
 from ..errors import LangevinError
-from ..recipe import load_recipe
+from ..recipe import Recipe, load_recipe
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, duration, messages, screen, table
 from ..runfolder import RunFolder
 from ..train import Interrupted, Trainer
+from ..tune import with_chosen_temperature
 from ..workflow import resume as resume_run
 from ..workflow import start, train_until_done
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, app
@@ -57,8 +58,9 @@ def train(
         raise LangevinError(f"preset must be paper or authors, got {preset!r}")
     loaded = load_recipe(recipe or "text", overrides, "authors" if preset == "authors" else "paper")
     target = out or Path("runs") / (text.stem if text and recipe is None else Path(recipe or "").stem)
+    loaded, about = choose_temperature(loaded, target, quiet)
     if chains is None:
-        finish(start(loaded, target, overwrite=overwrite), target, quiet, as_json)
+        finish(start(loaded, target, overwrite=overwrite, about=about), target, quiet, as_json)
     else:
         finish_chains(start_chains(loaded, target, chains, overwrite=overwrite), jobs, quiet, as_json)
 
@@ -86,6 +88,17 @@ def demo(
         messages.print("stopped; 'langevin demo' goes on where it was")
         raise typer.Exit(130) from None
     print(json.dumps(result.numbers)) if as_json else screen.print(result.page)
+
+
+def choose_temperature(recipe: Recipe, target: Path, quiet: bool) -> tuple[Recipe, dict[str, Any]]:
+    """Turn temperature="auto" into a number, and say what was tried."""
+    if recipe.sampler.temperature != "auto":
+        return recipe, {}
+    with TrainingProgress("temperature", quiet) as progress:
+        chosen, about = with_chosen_temperature(recipe, target, progress)
+    tried = ", ".join(f"{t}: {nll:.4f}" for t, nll in about["temperature_choice"]["valid_nll"].items())
+    messages.print(f"temperature {chosen.sampler.temperature:g}, by validation nll ({tried})")
+    return chosen, about
 
 
 def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> None:
