@@ -9,10 +9,10 @@ from rich.text import Text
 from ..errors import LangevinError
 from ..report.terminal import messages, show_log
 from ..startup import prepare_process
-from . import evaluating, inspecting, training
+from . import crossvalidating, evaluating, inspecting, training
 from .app import app
 
-__all__ = ["app", "evaluating", "inspecting", "main", "training"]
+__all__ = ["app", "crossvalidating", "evaluating", "inspecting", "main", "training"]
 
 
 def main() -> None:
