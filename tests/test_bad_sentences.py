@@ -20,8 +20,9 @@ SET = [argument for override in [*TINY_CLASSIFIER, "temperature=0.01"] for argum
     ],
 )
 def test_bad_files_are_explained(cli, tmp_path, name, content, message):
-    (tmp_path / name).write_text(content)
-    code, _, messages = cli("train", "trec-psgld", *SET, "--set", f"corpus={tmp_path / name}", "--out", tmp_path / "run")
+    path = tmp_path / name
+    path.write_text(content)
+    code, _, messages = cli("train", "trec-psgld", *SET, "--set", f"corpus={path}", "--out", tmp_path / "run")
     assert code == 2
     assert message in messages
     assert "Traceback" not in messages

@@ -201,6 +201,13 @@ def test_trec_for_a_few_steps(real_data, tmp_path, method):
 
 
 @pytest.mark.data
+@pytest.mark.parametrize(("name", "types", "tokens"), [("mr", 62, 75), ("cr", 83, 80), ("trec", 67, 72)])
+def test_words_of_the_benchmarks_are_found_as_often_as_is_known(real_data, name, types, tokens):
+    facts = open_task(load_recipe(f"{name}-psgld")).facts
+    assert (round(100 * facts["coverage"]["types"]), round(100 * facts["coverage"]["tokens"])) == (types, tokens)
+
+
+@pytest.mark.data
 def test_fold_of_trec_is_refused(real_data):
     with pytest.raises(LangevinError, match="test split of its own"):
         open_task(load_recipe("trec-psgld", ["fold=1"]))
