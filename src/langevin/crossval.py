@@ -65,13 +65,13 @@ class Member:
         return path.read_text(errors="replace").strip() if path.is_file() else ""
 
 
-Watch = Callable[[list[Member], dict[str, float]], None]
-"""Told now and then the members that are done and the share of training done of those at work."""
+Watch = Callable[[int, int, dict[str, float]], None]
+"""Told now and then how many members are done, of how many, and the share of training done of those at work."""
 
 
 def cross_validate(
     recipe: Recipe, out: Path, *, folds: int | None = None, runs: int = 10, jobs: int | None = None,
-    forget_samples: bool = False, watch: Watch = lambda done, working: None,
+    forget_samples: bool = False, watch: Watch = lambda done, total, working: None,
 ) -> dict[str, Any]:
     """Train and evaluate what is not there yet, and summarise: mean and standard deviation over the members.
 
@@ -145,7 +145,8 @@ def run_all(waiting: list[Member], members: list[Member], jobs: int, forget: boo
                 time.sleep(0.5)
                 working = {name: pair for name, pair in working.items() if pair[1].poll() is None}
                 at_work = {name: member.share for name, (member, _) in working.items()}
-                watch([member for member in members if (member.folder / EVALUATION).is_file()], at_work)
+                done = sum((member.folder / EVALUATION).is_file() for member in members)
+                watch(done, len(members), at_work)
         except KeyboardInterrupt:
             raise Interrupted from None
         finally:

@@ -85,6 +85,21 @@ def test_log_probs_are_in_the_order_of_the_sentences(small):
     assert expected.shape == (98, 3)
 
 
+def test_dropout_masks_come_from_their_seed(small):
+    task = open_task(small("dropout=0.5"))
+    model = task.build_model()
+    masked = task.log_probs(model, "test", 3)
+    assert masked.equal(task.log_probs(model, "test", 3))
+    assert not masked.equal(task.log_probs(model, "test", 4))
+    assert not masked.equal(task.log_probs(model, "test"))
+
+
+def test_half_precision_trains(small, tmp_path):
+    trainer = start(small("precision=bfloat16", "epochs=2"), tmp_path / "run")
+    trainer.run()
+    assert trainer.history[-1]["train_loss"] < 1.2
+
+
 @pytest.mark.parametrize("more", [["cell=gru"], ["dropout=0.5"], ["dropout=0.3", "dropout_kind=gal", "layers=2"]])
 def test_it_learns_and_resumes_to_the_same_bits(small, tmp_path, more):
     recipe = small("epochs=4", *more)

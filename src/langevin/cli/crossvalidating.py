@@ -11,7 +11,7 @@ import typer
 from rich.console import Group
 from rich.progress import BarColumn, Progress, TextColumn
 
-from ..crossval import Member, cross_validate
+from ..crossval import cross_validate
 from ..recipe import load_recipe
 from ..report.terminal import messages, screen, table
 from ..train import Interrupted
@@ -63,11 +63,11 @@ class Watching:
     def __exit__(self, *_: object) -> None:
         self.bar.stop()
 
-    def __call__(self, done: list[Member], working: dict[str, float]) -> None:
-        text = f"{len(done)} done  " + "  ".join(f"{name} {share:.0%}" for name, share in working.items())
-        self.bar.update(self.number, description=text, completed=len(done) + sum(working.values()))
-        if not self.quiet and not self.live and (len(done) != self.done or time.monotonic() - self.last > 60):
-            self.done, self.last = len(done), time.monotonic()
+    def __call__(self, done: int, total: int, working: dict[str, float]) -> None:
+        text = f"{done} of {total} done  " + "  ".join(f"{name} {share:.0%}" for name, share in working.items())
+        self.bar.update(self.number, description=text, total=total, completed=done + sum(working.values()))
+        if not self.quiet and not self.live and (done != self.done or time.monotonic() - self.last > 60):
+            self.done, self.last = done, time.monotonic()
             messages.print(text, soft_wrap=True)
 
 
@@ -75,10 +75,11 @@ def crossval_table(result: dict[str, Any]) -> Group:
     """mean ± standard deviation of each metric, for the last sample and for the average."""
     summary = result["summary"]
 
-    def cell(spread: dict[str, float | None]) -> str:
-        return f"{spread['mean']:.4f}" + ("" if spread["std"] is None else f" ± {spread['std']:.4f}")
+    def cell(name: str, spread: dict[str, float | None]) -> str:
+        digits = 2 if name == "error" else 3
+        return f"{spread['mean']:.{digits}f}" + ("" if spread["std"] is None else f" ± {spread['std']:.{digits}f}")
 
     names = {"single": "last sample", "averaged": "average of all"}
-    rows = [(names[kind], *(cell(value) for value in summary[kind].values())) for kind in names]
+    rows = [(names[kind], *(cell(*item) for item in summary[kind].items())) for kind in names]
     title = f"{result['title']}: test, mean ± standard deviation over {result['count']} {result['over']}"
     return table(title, ("model", *summary["averaged"]), rows)

@@ -46,7 +46,7 @@ class Sentences:
     def names(self) -> tuple[str, ...]:
         """The distinct labels: whole numbers by value, others by spelling."""
         distinct = set(self.labels)
-        if all(label.removeprefix("-").isdigit() for label in distinct):
+        if all(label.removeprefix("-").isdecimal() for label in distinct):
             return tuple(sorted(distinct, key=lambda label: (int(label), label)))
         return tuple(sorted(distinct))
 
