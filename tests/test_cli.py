@@ -80,6 +80,17 @@ def test_word_level_on_a_text_of_one_s_own(cli, text_file, tmp_path):
     assert len(printed.split()) >= 7
 
 
+def test_rare_words_and_running_text(cli, tmp_path):
+    path, out = tmp_path / "text.txt", tmp_path / "run"
+    path.write_text("the snow lay deep\non the long road\nto a town\n" * 60 + "once only\n")
+    options = ("--level", "word", "--min-count", "2", "--max-vocab", "8", "--running", "--quiet", *SET)
+    assert cli("train", "--text", path, "--out", out, *options)[0] == 0
+    vocabulary = RunFolder(out).vocabulary
+    assert len(vocabulary) == 8
+    assert "<unk>" in vocabulary.tokens
+    assert not {"<eos>", "once"} & set(vocabulary.tokens)
+
+
 def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
     arguments = ["demo", "--out", tmp_path / "demo", "--json", *SET, "--set", f"corpus={text_file}"]
     code, printed, messages = cli(*arguments)
@@ -216,10 +227,8 @@ def test_kill_9_and_ctrl_c_lose_nothing(cli, text_file, tmp_path):
     process.communicate()
     process = start_process("resume", cut)
     wait_for_step(cut, 800, process)
-    asked = time.monotonic()
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
-    assert time.monotonic() - asked < 5
+    output, _ = process.communicate(timeout=60)  # after the batch at hand; the rest of the run would take longer
     assert process.returncode == 130
     assert f"go on with: langevin resume {cut}" in output
     assert cli("resume", cut, "--quiet")[0] == 0

@@ -5,7 +5,7 @@ import torch
 
 from langevin.evaluate import collection_curves, evaluate
 from langevin.posterior.select import choose
-from langevin.report.results import record
+from langevin.reproduce.record import record
 from langevin.runfolder import RunFolder
 from langevin.workflow import open_run_task, start
 
@@ -34,7 +34,7 @@ def test_no_sample_is_run_twice(finished_run):
 def test_two_samples_where_averaging_logs_differs(finished_run):
     task = open_run_task(RunFolder(finished_run))
     kept = [torch.log(torch.tensor([0.5, 0.9])), torch.log(torch.tensor([0.9, 0.1]))]
-    curves = collection_curves(task, kept, "test")
+    curves = collection_curves(task, [kept], "test")
     expected = -(torch.log(torch.tensor([0.7, 0.5]))).mean().item()
     assert curves["forward"][1] == pytest.approx(expected)
     assert abs(expected + torch.stack(kept).mean().item()) > 0.1

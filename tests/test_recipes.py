@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from langevin.errors import LangevinError
@@ -90,6 +92,15 @@ def test_authors_preset_is_what_their_code_did():
     assert (name, settings["temperature"], settings["beta"], settings["eps"], settings["eps_inside"]) == (
         "psgld", 0.002, 0.9, 1e-6, True)
     assert (recipe.run.clip, recipe.run.clip_norm, recipe.model.forget_bias) == ("always", 5, 3)
+
+
+@pytest.mark.parametrize(("batching", "noise"), [("random", math.sqrt(2 / 929_580)), ("successive", 2**0.5 / 46_479)])
+def test_authors_noise_on_penn_treebank(batching, noise):
+    """√(2·lr/N) over tokens with random batches, √(2·lr)/M over sequences of 20 with successive ones, at their lr 1."""
+    recipe = load_recipe(f"ptb-small-{batching}-sgld", preset="authors")
+    settings = recipe.sampler.resolved(929_580)[1]
+    assert math.sqrt(2 * settings["lr"] * settings["temperature"] / 929_580) == pytest.approx(noise)
+    assert recipe.run.clip_norm * settings["lr"] == 5
 
 
 def test_a_recipe_is_frozen():

@@ -24,7 +24,7 @@ from .data.datasets import DATASETS
 from .errors import LangevinError
 from .files import write_atomic
 from .recipe import Recipe, SentenceData, load_recipe
-from .report.results import record
+from .reproduce.record import record
 from .runfolder import RECIPE, RunFolder, write_json
 from .startup import prepare_process
 from .tasks import open_task
@@ -205,7 +205,7 @@ def train_member() -> None:
         trainer = resume(folder) if begun else start(load_recipe(recipe), folder)
         if not trainer.finished:
             train_until_done(trainer, leave_with_parent)
-        write_json(folder / EVALUATION, record(folder, lambda total: lambda: None))
+        write_json(folder / EVALUATION, record(folder))
         if forget:
             trainer.store.forget_after(0)
     except Interrupted:

@@ -35,6 +35,7 @@ def explain_run(path: Path, text: str) -> dict[str, Any]:
     spread = torch.stack(each).std(0, correction=1 if len(each) > 1 else 0)
     return {
         "run": str(path), "text": text, "steps": [sample.step for sample in samples],
+        "chains": [sample.chain for sample in samples],
         "tokens": [task.vocabulary.decode([t]).decode("utf-8", "replace") for t in tokens[1:].tolist()],
         "each": [p.tolist() for p in each], "averaged": mean.value().exp().tolist(), "std": spread.tolist(),
         "nll": -mean.value().mean().item(),

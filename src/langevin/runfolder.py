@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import numpy
 import safetensors.torch
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from .data.vocab import Vocabulary
@@ -22,23 +22,32 @@ from .files import write_atomic
 from .posterior.store import SampleStore
 from .recipe import Recipe, load_recipe
 
-RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES = (
-    "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples",
+RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
+    "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples", "chains.json",
 )
 
 
 class RunFolder:
-    """Paths and formats of a run folder; decides nothing."""
+    """Paths and formats of a run folder; decides nothing.
+
+    A folder of several chains has `chains.json`, which names its subfolders: ordinary run folders whose recipes differ
+    in their seeds alone. It reads like one run: its store gives the samples of all chains.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if not (self.path / RECIPE).is_file():
             what = "no run in it" if self.path.is_dir() else "nothing there"
             raise LangevinError(f"expected a run folder at {self.path}, found {what}; pass the --out of a training run")
+        self.chains = self._open_chains() if (self.path / CHAINS).is_file() else ()
+        """The chains of a folder of several; empty for an ordinary run."""
 
     @classmethod
-    def create(cls, path: str | Path, recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> RunFolder:
-        """Start a new run; the recipe is written last, which makes the folder a run."""
+    def create(
+        cls, path: str | Path, recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any],
+        chains: Sequence[Recipe] = (),
+    ) -> RunFolder:
+        """Start a new run, or one for each recipe in `chains`; the recipe is written last, which makes it a run."""
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             what = "already holds a run" if (path / RECIPE).exists() else "is not an empty folder"
@@ -47,6 +56,11 @@ class RunFolder:
             )
         write_json(path / VOCABULARY, vocabulary.to_json())
         write_json(path / ORIGIN, origin(recipe) | facts)
+        names = [f"chain-{number}" for number in range(len(chains))]
+        for name, own in zip(names, chains, strict=True):
+            cls.create(path / name, own, vocabulary, facts)
+        if chains:
+            write_json(path / CHAINS, {"format": 1, "chains": names})
         write_atomic(path / RECIPE, recipe.to_toml().encode())
         return cls(path)
 
@@ -56,14 +70,16 @@ class RunFolder:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        stored = self._json(VOCABULARY)
-        return Vocabulary(stored["level"], stored["tokens"])
+        return Vocabulary.from_json(self._json(VOCABULARY))
 
     @property
     def origin(self) -> dict[str, Any]:
         return self._json(ORIGIN)
 
     def store(self, *, skip_damaged: bool = False) -> SampleStore:
+        if self.chains:
+            stores = [chain.path / SAMPLES for chain in self.chains]
+            return SampleStore.of_chains(self.path, stores, skip_damaged=skip_damaged)
         return SampleStore(self.path / SAMPLES, skip_damaged=skip_damaged)
 
     def save_checkpoint(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
@@ -79,18 +95,33 @@ class RunFolder:
         return safetensors.torch.load_file(self.path / CHECKPOINT), progress
 
     def progress(self) -> dict[str, Any] | None:
-        """How far the run is and its learning curve, without loading the weights."""
+        """How far the run is and its learning curve, without loading the weights; of all chains together."""
+        if self.chains:
+            return joint_progress([chain.progress() for chain in self.chains])
         path = self.path / CHECKPOINT
         if not path.exists():
             return None
-        try:
-            with safe_open(path, framework="pt") as file:
-                progress: dict[str, Any] = json.loads(file.metadata()["progress"])
-                return progress
-        except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+        try:  # by hand, through one handle: the file may be replaced by a newer one at any moment
+            with path.open("rb") as file:
+                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+                start, size = file.tell(), os.fstat(file.fileno()).st_size
+            ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+            if start + max(ends, default=0) != size:
+                raise ValueError(f"expected {start + max(ends, default=0)} bytes, it has {size}")
+            progress: dict[str, Any] = json.loads(header["__metadata__"]["progress"])
+            return progress
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
             raise LangevinError(
                 f"the checkpoint {path} cannot be read ({error}); delete it to start this run again from its recipe"
             ) from None
+
+    def _open_chains(self) -> tuple[RunFolder, ...]:
+        try:
+            chains = tuple(RunFolder(self.path / name) for name in self._json(CHAINS)["chains"])
+        except (KeyError, TypeError) as error:
+            raise LangevinError(f"expected the names of chains in {self.path / CHAINS}, got none ({error!r})") from None
+        refuse_different_chains((self, *chains))
+        return chains
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
@@ -98,6 +129,44 @@ class RunFolder:
             return content
         except (OSError, ValueError) as error:
             raise LangevinError(f"the run folder is damaged: {self.path / name} cannot be read ({error})") from None
+
+
+def joint_progress(each: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """Steps, seconds and clippings of all chains summed; lines of the learning curves with the number of the chain."""
+    begun = [progress for progress in each if progress]
+    if not begun:
+        return None
+    summed = {key: sum(p[key] for p in begun) for key in ("step", "clipped", "clip_asked", "averaged", "seconds")}
+    lines = [line | {"chain": number} for number, p in enumerate(each) if p for line in p["history"]]
+    return summed | {
+        "total": len(each) * max(p["total"] for p in begun), "num_data": begun[0]["num_data"], "history": lines,
+        "finished": len(begun) == len(each) and all(p["finished"] for p in begun),
+        "stopped_early": any(p["stopped_early"] for p in begun),
+    }
+
+
+def refuse_different_chains(folders: Sequence[RunFolder]) -> None:
+    """Chains are runs of one recipe on the same data: averages and diagnostics over anything else mean nothing."""
+    first, facts = folders[0], folders[0].origin
+    ours = recipe_but_seed(first.recipe)
+    for other in folders[1:]:
+        theirs, their_facts = recipe_but_seed(other.recipe), other.origin
+        keys = sorted(key for key in ours.keys() | theirs.keys() if ours.get(key) != theirs.get(key))
+        if keys:
+            raise LangevinError(
+                f"expected chains of one recipe that differ in their seeds alone, got {keys[0]} = {ours.get(keys[0])} "
+                f"in {first.path} and {theirs.get(keys[0])} in {other.path}; name runs of one recipe"
+            )
+        if facts.get("data_sha256") != their_facts.get("data_sha256"):
+            raise LangevinError(f"expected chains trained on the same data, {other.path} saw another than {first.path}")
+
+
+def recipe_but_seed(recipe: Recipe) -> dict[str, Any]:
+    """What a recipe computes, flat and without seed and title."""
+    tables = recipe.what_is_computed()
+    flat = {f"{name}.{key}": value for name, table in tables.items() if isinstance(table, dict)
+            for key, value in table.items()}
+    return {"task": recipe.task} | {key: value for key, value in flat.items() if key != "run.seed"}
 
 
 def write_json(path: Path, content: Any) -> None:

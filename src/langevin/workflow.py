@@ -15,6 +15,7 @@ from .errors import LangevinError
 from .evaluate import evaluate
 from .recipe import Recipe
 from .runfolder import RECIPE, RunFolder
+from .side_by_side import abandoned
 from .tasks import Task, open_task
 from .tasks.language_model import LanguageModelTask
 from .train import Trainer, prepare_device
@@ -32,6 +33,8 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Trainer:
 def resume(path: Path) -> Trainer:
     """A trainer that stands where the run in this folder stopped."""
     folder = RunFolder(path)
+    if folder.chains:
+        raise LangevinError(f"expected one run in {path}, got {len(folder.chains)} chains; use chains.resume_chains")
     return Trainer(folder, open_run_task(folder))
 
 
@@ -60,7 +63,7 @@ def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> No
 
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        trainer.run(on_step, lambda: asked)
+        trainer.run(on_step, lambda: asked or abandoned())
     finally:
         for number, old in before.items():
             signal.signal(number, old)
@@ -110,7 +113,11 @@ def evaluate_run(
         "task": task.name, "run": str(path), "split": split, "select": selection.how,
         "samples": mc_dropout or len(samples), "mc_dropout": mc_dropout,
         "temperature": folder.recipe.sampler.resolved(task.num_data)[1]["temperature"],
-        "threads": torch.get_num_threads(), "skipped": skipped, **numbers,
+        "threads": torch.get_num_threads(), "skipped": skipped, "trained": training_cost(folder), **numbers,
     }
 
 
+def training_cost(folder: RunFolder) -> dict[str, Any]:
+    """What the samples cost to draw, summed over the chains: to compare one chain with several."""
+    progress = folder.progress() or {"step": 0, "seconds": 0.0}
+    return {"chains": len(folder.chains) or 1, "steps": progress["step"], "seconds": progress["seconds"]}

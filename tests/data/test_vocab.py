@@ -57,3 +57,11 @@ def test_latin1_text_is_refused_with_the_position():
 
 def test_encoding_is_long():
     assert Vocabulary.build(b"ab", "byte").encode(b"abba").dtype == torch.long
+
+
+def test_running_text_has_no_ends_of_sentences():
+    raw = b"the cat\nsat on the\n\nmat\n"
+    vocabulary = Vocabulary.build(raw, "word", running=True)
+    assert "<eos>" not in vocabulary.tokens
+    again = Vocabulary.from_json(vocabulary.to_json())
+    assert again.decode(again.encode(raw)) == b"the cat sat on the mat"

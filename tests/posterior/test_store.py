@@ -1,5 +1,7 @@
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -139,3 +141,26 @@ def test_no_pickle_and_plain_json(tmp_path):
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert [s["step"] for s in manifest["samples"]] == [10, 20, 30, 40]
     assert {p.suffix for p in tmp_path.iterdir()} == {".json", ".safetensors"}
+
+
+MEMORY = """
+import resource, sys
+import torch
+from torch import nn
+from langevin.posterior.store import SampleStore
+model = nn.Linear(2000, 2000)
+store = SampleStore(sys.argv[1])
+for step in range(int(sys.argv[2])):
+    store.append(model, step + 1)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for sample in store.read():
+    sample.load_into(model)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_memory_of_reading_does_not_grow_with_the_number_of_samples(tmp_path):
+    """16 MB a sample: forty of them must not need more than one sample over what writing them needed."""
+    command = [sys.executable, "-c", MEMORY, str(tmp_path), "40"]
+    grown = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert grown < 20_000

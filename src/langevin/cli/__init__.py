@@ -9,10 +9,10 @@ from rich.text import Text
 from ..errors import LangevinError
 from ..report.terminal import messages, show_log
 from ..startup import prepare_process
-from . import crossvalidating, evaluating, inspecting, training
+from . import captioning, crossvalidating, evaluating, inspecting, reproducing, training
 from .app import app
 
-__all__ = ["app", "crossvalidating", "evaluating", "inspecting", "main", "training"]
+__all__ = ["app", "captioning", "crossvalidating", "evaluating", "inspecting", "main", "reproducing", "training"]
 
 
 def main() -> None:

@@ -19,5 +19,6 @@ Select = Annotated[str, typer.Option(help="forward, backward or thinned collecti
 Samples = Annotated[int | None, typer.Option(help="how many samples to average (default: all)")]
 Discard = Annotated[int, typer.Option(help="leave out so many samples from the start")]
 SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="use the sound samples when some are damaged")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="how many processes at a time (default: one for each core)")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is already there")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key")]

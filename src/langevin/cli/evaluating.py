@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from ..caption_scores import add_caption_scores
+from ..captioning import Search
 from ..explain import explain_run
 from ..generate import generate as generate_tokens
 from ..report.explanation import draw_explanation, explanation_table
@@ -30,6 +32,8 @@ def evaluate(
     text: Annotated[Path | None, typer.Option(help="score this text file instead of a split")] = None,
     mc_dropout: Annotated[int | None, typer.Option(min=1, help="average K dropout masks of the last sample")] = None,
     curve: Annotated[bool, typer.Option("--curve", help="all three collections by number of samples")] = False,
+    captions: Annotated[Path | None, typer.Option(help="caption the split into this file, with BLEU … CIDEr")] = None,
+    beam: Annotated[int, typer.Option(help="width of the beam search for --captions")] = 5,
     skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -38,8 +42,12 @@ def evaluate(
     with counting("samples", quiet or as_json) as begin:
         chosen = Selection(select, samples, discard, skip_damaged)
         result = evaluate_run(folder, split, chosen, text, begin, curve=curve, mc_dropout=mc_dropout)
+        if captions is not None:
+            result = add_caption_scores(result, chosen, Search(beam=beam), captions, begin)
     for problem in result["skipped"]:
         messages.print(f"skipped: {problem}", style="yellow")
+    for note in result.get("notes", []):
+        messages.print(note, style="yellow", soft_wrap=True)
     if as_json:
         print(json.dumps(result))
     else:
@@ -82,8 +90,7 @@ def generate(
 ) -> None:
     """Continue a text with the averaged model."""
     run = RunFolder(folder)
-    stored = len(run.store())
-    chosen, _ = select(run, Selection(select_, samples or (min(10, stored) or None), 0, skip_damaged))
+    chosen, _ = select(run, Selection(select_, samples or run.store().of_each(10), 0, skip_damaged))
     task = open_language_task(run)
     model = task.build_model().to(prepare_device(run.recipe))
     vocabulary = task.vocabulary

@@ -9,15 +9,18 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from ..chains import resume_chains, start_chains
 from ..demo import run_demo
 from ..errors import LangevinError
 from ..recipe import load_recipe
+from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, duration, messages, screen, table
+from ..runfolder import RunFolder
 from ..train import Interrupted, Trainer
 from ..workflow import resume as resume_run
 from ..workflow import start, train_until_done
-from .app import Folder, Json, Overwrite, Quiet, Set, app
+from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, app
 
 NEXT = {"language-model": ("generate",), "classify": ("classify",), "caption": ("caption",)}
 """What to offer after training, by task."""
@@ -30,10 +33,13 @@ def train(
     level: Annotated[str | None, typer.Option(help="byte, char or word")] = None,
     min_count: Annotated[int | None, typer.Option(help="words seen less often become <unk>")] = None,
     max_vocab: Annotated[int | None, typer.Option(help="keep so many of the most frequent words")] = None,
+    running: Annotated[bool, typer.Option("--running", help="words: a line end is no end of a sentence")] = False,
     out: Annotated[Path | None, typer.Option(help="run folder (default: runs/NAME)")] = None,
     set_: Set = None,
     preset: Annotated[str, typer.Option(help="paper, or authors: what their released code did")] = "paper",
     device: Annotated[str | None, typer.Option(help="torch device, such as cpu or cuda")] = None,
+    chains: Annotated[int | None, typer.Option(min=1, help="run K chains from different seeds side by side")] = None,
+    jobs: Jobs = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -44,19 +50,27 @@ def train(
     overrides = list(set_ or [])
     overrides += [f"corpus={text.resolve()}"] if text else []
     overrides += [f"level={level}"] if level else []
+    overrides += ["running=true"] if running else []
     for key, value in {"min_count": min_count, "max_vocab": max_vocab, "device": device}.items():
         overrides += [f"{key}={value}"] if value is not None else []
     if preset not in ("paper", "authors"):
         raise LangevinError(f"preset must be paper or authors, got {preset!r}")
     loaded = load_recipe(recipe or "text", overrides, "authors" if preset == "authors" else "paper")
     target = out or Path("runs") / (text.stem if text and recipe is None else Path(recipe or "").stem)
-    finish(start(loaded, target, overwrite=overwrite), target, quiet, as_json)
+    if chains is None:
+        finish(start(loaded, target, overwrite=overwrite), target, quiet, as_json)
+    else:
+        finish_chains(start_chains(loaded, target, chains, overwrite=overwrite), jobs, quiet, as_json)
 
 
 @app.command()
-def resume(folder: Folder, quiet: Quiet = False, as_json: Json = False) -> None:
+def resume(folder: Folder, jobs: Jobs = None, quiet: Quiet = False, as_json: Json = False) -> None:
     """Go on with a run that was interrupted or killed; the end is the same, bit for bit."""
-    finish(resume_run(folder), folder, quiet, as_json)
+    run = RunFolder(folder)
+    if run.chains:
+        finish_chains(run, jobs, quiet, as_json)
+    else:
+        finish(resume_run(folder), folder, quiet, as_json)
 
 
 @app.command()
@@ -103,5 +117,25 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
             (f"average of {trainer.running.count} samples", f"{last['average'][score]:.4f}"),
         ])
     )
-    commands = ("evaluate", *NEXT[trainer.task.name], "show")
+    say_next(folder, "evaluate", *NEXT[trainer.task.name], "show")
+
+
+def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: bool) -> None:
+    """Train all chains to the end, in processes of their own, and say what came out and what to type next."""
+    try:
+        with ChainsProgress(folder, quiet) as progress:
+            trained = resume_chains(folder, jobs, progress)
+    except KeyboardInterrupt:
+        messages.print(f"stopped; go on with: langevin resume {folder.path}", soft_wrap=True)
+        raise typer.Exit(130) from None
+    if not trained:
+        messages.print(f"{folder.path} is finished already: {len(folder.store())} samples")
+    if as_json:
+        print(json.dumps(run_summary(folder)))
+        return
+    screen.print(chains_table(folder))
+    say_next(folder.path, "evaluate", *NEXT[folder.recipe.task], "diagnose", "show")
+
+
+def say_next(folder: Path, *commands: str) -> None:
     screen.print(Text("next: " + "   ".join(f"langevin {command} {folder}" for command in commands)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LangevinError
+from .known_images import IMAGE_SETS
 
 VARIABLE = "LANGEVIN_DATA"
 
@@ -25,7 +26,12 @@ class File:
     name: str
     size: int
     sha256: str
+    """Empty where it is not known: then the file is taken as it is."""
     holds: str
+
+    @property
+    def described(self) -> str:
+        return f"{self.size:,} bytes" if self.size else self.holds
 
 
 @dataclass(frozen=True)
@@ -48,13 +54,13 @@ class DataSet:
         file = self.files[key]
         path = self.folder / file.name
         if not path.is_file():
-            wanted = ", ".join(f"{f.name} ({f.size:,} bytes)" for f in self.files.values())
+            wanted = ", ".join(f"{f.name} ({f.described})" for f in self.files.values())
             raise LangevinError(
                 f"{self.name} is not there: looked for {path}; put {wanted} into {self.folder} or set {VARIABLE} to "
                 f"the folder that holds {self.folder.name}/. {self.how_to_get}"
             )
         raw = path.read_bytes()
-        if hashlib.sha256(raw).hexdigest() != file.sha256:
+        if file.sha256 and hashlib.sha256(raw).hexdigest() != file.sha256:
             raise LangevinError(
                 f"{path} is not the {key} file of {self.name}: expected {file.size:,} bytes ({file.holds}) with sha256 "
                 f"{file.sha256[:12]}…, got {len(raw):,} bytes; check that the split files were not swapped or edited"
@@ -156,4 +162,8 @@ DATASETS = {
             ),
         },
     ),
+}
+DATASETS |= {
+    name: DataSet(*about, {key: File(*file) for key, file in files.items()})
+    for name, (about, files) in IMAGE_SETS.items()
 }

@@ -18,26 +18,29 @@ UNKNOWN, END = "<unk>", "<eos>"
 class Vocabulary:
     """A fixed, ordered set of tokens. Bytes are kept as one-character strings, chr(0) … chr(255).
 
-    Words are what white space separates; each line ends with the token `<eos>`. Words outside the vocabulary
-    become `<unk>`; bytes and characters outside it are an error.
+    Words are what white space separates. A line is a sentence and ends with the token `<eos>`, which also stands before
+    the next one as its start; in *running* text line ends are white space like any other, and nothing marks sentences.
+    Words outside the vocabulary become `<unk>`; bytes and characters outside it are an error.
     """
 
-    def __init__(self, level: str, tokens: list[str]) -> None:
+    def __init__(self, level: str, tokens: list[str], *, running: bool = False) -> None:
         if level not in LEVELS:
             raise LangevinError(f"level must be one of {', '.join(LEVELS)}, got {level!r}")
         if len(set(tokens)) != len(tokens) or not tokens:
             distinct = len(set(tokens))
             raise LangevinError(f"a vocabulary needs distinct tokens, got {len(tokens)} with {distinct} distinct")
-        self.level, self.tokens = level, tokens
+        self.level, self.tokens, self.running = level, tokens, running
         self.numbers = {token: number for number, token in enumerate(tokens)}
 
     @classmethod
-    def build(cls, raw: bytes, level: str, *, min_count: int = 1, max_size: int | None = None) -> Vocabulary:
+    def build(
+        cls, raw: bytes, level: str, *, min_count: int = 1, max_size: int | None = None, running: bool = False
+    ) -> Vocabulary:
         """The tokens of a text: bytes and characters in order, words by falling frequency.
 
         `<unk>` joins the words when they were cut by count or size, so that every word has a place.
         """
-        counts = Counter(split(raw, level))
+        counts = Counter(split(raw, level, running))
         if level != "word":
             return cls(level, sorted(counts))
         always = {END} & counts.keys()
@@ -47,7 +50,7 @@ class Vocabulary:
         words = sorted((t for t in frequent if t not in always), key=lambda t: (-counts[t], t))
         room = None if max_size is None else max(0, max_size - len(always))
         kept = sorted([*always, *words[:room]], key=lambda t: (-counts[t], t))
-        return cls(level, kept)
+        return cls(level, kept, running=running)
 
     def encode(self, raw: bytes) -> Tensor:
         """Token numbers of a text, as a LongTensor."""
@@ -60,9 +63,10 @@ class Vocabulary:
                 self.refuse(chr(raw[int((numbers < 0).argmax())]))
             return torch.from_numpy(numbers)
         fallback = self.numbers.get(UNKNOWN) if self.level == "word" else None
-        found = [self.numbers.get(token, fallback) for token in split(raw, self.level)]
+        tokens = split(raw, self.level, self.running)
+        found = [self.numbers.get(token, fallback) for token in tokens]
         if None in found:
-            self.refuse(split(raw, self.level)[found.index(None)])
+            self.refuse(tokens[found.index(None)])
         return torch.tensor(found, dtype=torch.long)
 
     def refuse(self, token: str) -> None:
@@ -83,11 +87,15 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Vocabulary:
+        return cls(stored["level"], stored["tokens"], running=stored.get("running", False))
+
     def to_json(self) -> dict[str, Any]:
-        return {"level": self.level, "tokens": self.tokens}
+        return {"level": self.level, "running": self.running, "tokens": self.tokens}
 
 
-def split(raw: bytes, level: str) -> list[str]:
+def split(raw: bytes, level: str, running: bool = False) -> list[str]:
     """Cut a text into its tokens."""
     if level == "byte":
         return list(raw.decode("latin-1"))
@@ -100,5 +108,7 @@ def split(raw: bytes, level: str) -> list[str]:
         ) from None
     if level == "char":
         return list(text)
+    if running:
+        return text.split()
     lines = text.removesuffix("\n").split("\n")
     return [token for line in lines for token in [*line.split(), END]]

@@ -23,6 +23,16 @@ class LogMean:
         self.log_sum = log_p if self.log_sum is None else torch.logaddexp(self.log_sum, log_p)
         self.count += 1
 
+    @classmethod
+    def joined(cls, parts: Iterable[LogMean]) -> LogMean:
+        """The mean over all that was added to any of the parts."""
+        joint = cls()
+        for part in parts:
+            if part.log_sum is not None:
+                joint.log_sum = part.log_sum if joint.log_sum is None else torch.logaddexp(joint.log_sum, part.log_sum)
+                joint.count += part.count
+        return joint
+
     def value(self) -> Tensor:
         if self.log_sum is None:
             raise LangevinError("an average needs at least one sample, got none")

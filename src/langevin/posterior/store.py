@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,18 @@ class Sample:
     step: int
     sha256: str
     about: dict[str, Any] = field(default_factory=dict)
+    chain: int = 0
+    """Which of several chains drew it."""
 
     def load(self) -> dict[str, Tensor]:
-        """The tensors, after checking that the file is the one that was written."""
+        """The tensors, after checking that the file is the one that was written. Never two copies in memory."""
         try:
-            content = self.path.read_bytes()
-            if hashlib.sha256(content).hexdigest() != self.sha256:
-                raise DamagedSample(f"sample {self.path} was changed after it was written (its hash differs); {REMEDY}")
-            return safetensors.torch.load(content)
+            with self.path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
+                    raise DamagedSample(
+                        f"sample {self.path} was changed after it was written (its hash differs); {REMEDY}"
+                    )
+            return safetensors.torch.load_file(self.path)
         except FileNotFoundError:
             raise DamagedSample(f"sample {self.path} is listed in {MANIFEST} but is not there; {REMEDY}") from None
         except (OSError, SafetensorError) as error:
@@ -64,11 +68,25 @@ class SampleStore:
         self.folder = Path(folder)
         self.samples = self._read_manifest()
         self.skipped: list[str] = []
+        self.chains = 1
         if skip_damaged:
             self.samples = [sample for sample in self.samples if self._is_sound(sample)]
 
+    @classmethod
+    def of_chains(
+        cls, folder: str | Path, stores: Sequence[str | Path], *, skip_damaged: bool = False
+    ) -> SampleStore:
+        """The stores of several chains as one, to read: chain after chain; discarding and choosing is within each."""
+        joint, parts = cls(folder), [cls(path, skip_damaged=skip_damaged) for path in stores]
+        joint.chains = len(parts)
+        joint.samples = [replace(s, chain=chain) for chain, part in enumerate(parts) for s in part.samples]
+        joint.skipped = [problem for part in parts for problem in part.skipped]
+        return joint
+
     def append(self, model: nn.Module, step: int, **about: Any) -> Sample:
         """Write the current weights as a sample; steps must increase."""
+        if self.chains > 1:
+            raise LangevinError(f"{self.folder} holds {self.chains} chains; append to the store of one of them")
         if self.samples and step <= self.samples[-1].step:
             raise LangevinError(f"step must be above {self.samples[-1].step}, the last one stored, got {step}")
         content = safetensors.torch.save(weights(model))
@@ -78,19 +96,31 @@ class SampleStore:
         return sample
 
     def read(self, *, discard: int = 0, thin: int = 1) -> list[Sample]:
-        """The samples after the first `discard`, every `thin`-th of them."""
+        """The samples after the first `discard`, every `thin`-th of them; of each chain, where there are several."""
         if discard < 0 or thin < 1:
             raise LangevinError(f"expected discard ≥ 0 and thin ≥ 1, got discard={discard} and thin={thin}")
         if not self.samples:
             raise LangevinError(f"no samples in {self.folder}; train longer than the burn-in, or append some")
-        kept = self.samples[discard::thin]
-        if not kept:
-            raise LangevinError(f"discarding {discard} of {len(self.samples)} samples leaves none; discard fewer")
-        return kept
+        kept = [chain[discard::thin] for chain in self.by_chain()]
+        if not all(kept):
+            shortest = min(map(len, self.by_chain()))
+            if not shortest:
+                raise LangevinError(f"a chain in {self.folder} has no samples yet; train it longer than its burn-in")
+            raise LangevinError(f"discarding {discard} of {shortest} samples leaves none; discard fewer")
+        return [sample for chain in kept for sample in chain]
 
     def select(self, how: str, n: int | None = None, *, discard: int = 0) -> list[Sample]:
-        """The forward, backward or thinned collection of n samples (all of them when n is None)."""
-        return choose(self.read(discard=discard), how, n)
+        """The forward, backward or thinned collection of n samples of each chain (all of them when n is None)."""
+        self.read(discard=discard)
+        return [sample for chain in self.by_chain() for sample in choose(chain[discard:], how, n)]
+
+    def by_chain(self) -> list[list[Sample]]:
+        """The samples of each chain, in the order they were drawn."""
+        return [[s for s in self.samples if s.chain == chain] for chain in range(self.chains)]
+
+    def of_each(self, total: int) -> int | None:
+        """How many samples of each chain make about `total` in all, as far as there are so many; None for none."""
+        return min(-(-total // self.chains), *map(len, self.by_chain()), total) or None
 
     def forget_after(self, step: int) -> None:
         """Drop the samples beyond this step: a run that resumes from there draws them again."""

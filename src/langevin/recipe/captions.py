@@ -12,8 +12,9 @@ class CaptionData(Table):
 
     corpus: str = Field("flickr8k", description="a data set by name, or a caption file (token lines, Karpathy's JSON)")
     features: str | None = Field(None, description="features where the corpus is a file: .npy, .npz, .safetensors")
-    min_count: int = Field(5, ge=1)
-    max_vocab: int | None = Field(None, ge=2)
+    allow_missing: bool = Field(False, description="leave images without features out instead of refusing them")
+    min_count: int = Field(5, ge=1, description="words seen less often in training become <unk>")
+    max_vocab: int | None = Field(None, ge=4, description="with <eos>, <unk> and <start>")
     batch_size: int = Field(64, ge=1)
 
     def describe(self, num_data: int) -> str:

@@ -95,9 +95,12 @@ def load_recipe(
 def authors_settings(recipe: Recipe) -> list[str]:
     """What the authors' released code did where it differs from the printed paper, as overrides of a recipe."""
     if recipe.sampler.name == "sgld" and isinstance(recipe.data, TextData):
-        # Penn Treebank: correct noise with random batches only, and no prior
-        temperature = "1" if recipe.data.batching == "random" else "1/N"
-        return [f"temperature={temperature}", "prior_var=none", "clip=always", "clip_norm=5"]
+        # Penn Treebank, no prior. With random batches every gradient was rescaled to norm 5 at lr 1, which is our lr of
+        # about `window`, while the noise was √(2/N): a temperature of 1/window. With successive ones the noise was √2/M
+        # for M = N/window sequences.
+        window = recipe.data.window
+        temperature = f"{1 / window}" if recipe.data.batching == "random" else f"{window}/N"
+        return [f"temperature={temperature}", "prior_var=none", "clip=always", f"clip_norm={5 / window}"]
     noisy = ["temperature=2/N"] if recipe.sampler.name == "psgld" else []
     trained = ["clip=always", "clip_norm=5", "init=authors", "init_scale=0.05", "forget_bias=3"]
     return [*noisy, "beta=0.9", "eps=1e-6", "eps_inside=true", *trained]

@@ -14,6 +14,7 @@ class TextData(Table):
 
     corpus: str = "war_and_peace"
     level: Literal["byte", "char", "word"] = "byte"
+    running: bool = Field(False, description="words only: line ends are mere white space, not ends of sentences")
     min_count: int = Field(1, ge=1)
     max_vocab: int | None = Field(None, ge=2)
     batching: Literal["successive", "random"] = "successive"

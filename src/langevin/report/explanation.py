@@ -17,7 +17,7 @@ from .terminal import table
 def explanation_table(result: dict[str, Any], samples: int) -> Group:
     """A row for each token: probability under some samples, under the average, and the spread over all samples."""
     shown = chosen(result, samples)
-    columns = ["token", *(f"step {step}" for step, _ in shown), "average", "± std"]
+    columns = ["token", *(label for label, _ in shown), "average", "± std"]
     rows: list[list[str | Text]] = [
         [Text(visible(token)), *(colour(row[at]) for _, row in shown), colour(result["averaged"][at]),
          f"{result['std'][at]:.4f}"]
@@ -43,7 +43,7 @@ def draw_explanation(result: dict[str, Any], path: Path, samples: int) -> None:
         for x, p in enumerate(row):
             axes.text(x, y, f"{p:.2g}", ha="center", va="center", fontsize=6, color="white" if p < 0.03 else "black")
     axes.set_xticks(range(len(result["tokens"])), [visible(t) for t in result["tokens"]], rotation=60, fontsize=8)
-    axes.set_yticks(range(len(shown)), [name if name == "average" else f"step {name}" for name, _ in shown], fontsize=8)
+    axes.set_yticks(range(len(shown)), [label for label, _ in shown], fontsize=8)
     figure.colorbar(image, label="log₁₀ p")
     try:
         figure.savefig(path, dpi=150)
@@ -53,9 +53,12 @@ def draw_explanation(result: dict[str, Any], path: Path, samples: int) -> None:
         pyplot.close(figure)
 
 
-def chosen(result: dict[str, Any], samples: int) -> list[tuple[Any, list[float]]]:
-    """Some samples, evenly spread over those there are."""
-    everything = list(zip(result["steps"], result["each"], strict=True))
+def chosen(result: dict[str, Any], samples: int) -> list[tuple[str, list[float]]]:
+    """Some samples, evenly spread over those there are, with the step (and the chain, if there are several) of each."""
+    several = len(set(result["chains"])) > 1
+    labels = [f"chain {chain}, step {step}" if several else f"step {step}"
+              for chain, step in zip(result["chains"], result["steps"], strict=True)]
+    everything = list(zip(labels, result["each"], strict=True))
     return choose(everything, "thinned", min(samples, len(everything)))
 
 

@@ -38,11 +38,15 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
                      f"commit {origin['commit']}",
         "machine": f"{origin['machine']['threads']} threads on {origin['machine']['device']}",
     }
+    if folder.chains:  # each has a curve of its own; what their average scores is known only by evaluating it
+        facts["chains"] = f"{len(folder.chains)}, seeds {', '.join(str(c.recipe.run.seed) for c in folder.chains)}"
+        history = []
     averages = [line["average"] for line in history if "average" in line]
     return {
         "facts": facts, "step": step, "total": total, "finished": bool(progress.get("finished")),
         "samples": len(store), "seconds": progress.get("seconds", 0.0), "history": history,
         "valid": history[-1]["valid"] if history else None, "average": averages[-1] if averages else None,
+        **({"chains": [run_summary(chain) for chain in folder.chains]} if folder.chains else {}),
     }
 
 
@@ -73,6 +77,8 @@ def evaluation_table(result: dict[str, Any]) -> Group:
         ("model", *names),
         [
             ("last sample", *(number(result["single"][n]) for n in names)),
+            *((f"chain {c['chain']}, average of {c['samples']}", *(number(c["averaged"][n]) for n in names))
+              for c in result.get("chains", ())),
             (f"average of {result['samples']}", *(number(result["averaged"][n]) for n in names)),
         ],
     )

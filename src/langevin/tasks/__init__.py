@@ -10,6 +10,7 @@ from .base import Task
 CLASSES = {
     "language-model": ("language_model", "LanguageModelTask"),
     "classify": ("classify", "ClassifyTask"),
+    "caption": ("caption", "CaptionTask"),
 }
 """File and class of each task; loaded when one is opened."""
 

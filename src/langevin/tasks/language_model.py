@@ -36,7 +36,8 @@ class LanguageModelTask:
         sha256 = corpus_sha256(corpus)
         refuse_changed_data(data.corpus, sha256, facts)
         self.vocabulary = vocabulary or Vocabulary.build(
-            corpus.get("text", corpus.get("train", b"")), data.level, min_count=data.min_count, max_size=data.max_vocab
+            corpus.get("text", corpus.get("train", b"")), data.level, min_count=data.min_count, max_size=data.max_vocab,
+            running=data.running,
         )
         self.carries = data.batching == "successive"
         pieces = {name: self.vocabulary.encode(raw) for name, raw in corpus.items()}

@@ -1,0 +1,175 @@
+"""Captions from the averaged predictive distribution, and how sure the samples are of them.
+
+At each step of the beam search the probability of a word is its mean over the samples. Each sample carries a state of
+its own; all are advanced at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .beam import Hypothesis, beam_search
+from .data.captions import START
+from .data.image_features import ImageFeatures
+from .data.vocab import END, UNKNOWN, Vocabulary
+from .errors import LangevinError
+from .nn.stacked import reorder
+from .posterior.ensemble import Ensemble
+from .posterior.select import choose
+from .runfolder import RunFolder
+from .tasks.caption import build_captioner
+from .train import prepare_device
+from .workflow import Selection, select
+
+IMAGES_AT_ONCE = 32
+"""Images of one beam search. More make larger products and hold more: S × images × beam × vocabulary numbers."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Settings of the beam search."""
+
+    beam: int = 5
+    top: int = 1
+    length_power: float = 0.0
+    """Scores are Σ log p / length^power; 0 is the plain sum."""
+    max_length: int = 20
+
+
+@torch.no_grad()
+def search_captions(
+    ensemble: Ensemble, vocabulary: Vocabulary, features: Tensor, search: Search,
+    advance: Callable[[], None] = lambda: None,
+) -> list[list[Hypothesis]]:
+    """The best captions of each image, [images, width] → best first. `advance` is called after each image."""
+    found = []
+    for some in torch.split(features, IMAGES_AT_ONCE):
+        found += search_some(ensemble, vocabulary, some, search)
+        for _ in some:
+            advance()
+    return found
+
+
+def search_some(
+    ensemble: Ensemble, vocabulary: Vocabulary, features: Tensor, search: Search
+) -> list[list[Hypothesis]]:
+    """One beam search over these images. `<start>` and `<unk>` are never written; nobody gets their probability."""
+    never = torch.tensor([vocabulary.numbers[START], vocabulary.numbers[UNKNOWN]])
+    device = next(ensemble.model.parameters()).device
+    carry = ensemble(features.to(device), method="begin")
+
+    def step(tokens: Tensor) -> Tensor:
+        nonlocal carry
+        logits, carry = ensemble(tokens.to(device), carry=carry, method="step")
+        p = torch.softmax(logits, -1).mean(0)
+        return p.log().index_fill_(1, never.to(device), -torch.inf).cpu()
+
+    def take(rows: Tensor) -> None:
+        nonlocal carry
+        carry = reorder(carry, rows.to(device))
+
+    first = step(torch.full((len(features),), vocabulary.numbers[START]))
+    return beam_search(
+        first, step, take, end=vocabulary.numbers[END], beam=search.beam, top=search.top, alpha=search.length_power,
+        max_length=search.max_length,
+    )
+
+
+@torch.no_grad()
+def word_probabilities(
+    ensemble: Ensemble, vocabulary: Vocabulary, features: Tensor, captions: list[Hypothesis]
+) -> list[Tensor]:
+    """log p of each word of each caption (its end last) under every sample: one [S, words] for each row of features."""
+    start, end = vocabulary.numbers[START], vocabulary.numbers[END]
+    longest = 1 + max(len(caption.tokens) for caption in captions)
+    rows = [[start, *caption.tokens, *[end] * (longest - len(caption.tokens))] for caption in captions]
+    device = next(ensemble.model.parameters()).device
+    tokens = torch.tensor(rows, device=device)
+    each = ensemble.score(features.to(device), tokens[:, :-1], targets=tokens[:, 1:]).each
+    assert each is not None
+    return [scored[:, : len(c.tokens) + 1].cpu() for scored, c in zip(each.unbind(1), captions, strict=True)]
+
+
+def sentence(vocabulary: Vocabulary, caption: Hypothesis) -> str:
+    return " ".join(vocabulary.tokens[token] for token in caption.tokens)
+
+
+def describe(vocabulary: Vocabulary, caption: Hypothesis, each: Tensor) -> dict[str, Any]:
+    """A caption with its probability, and the spread of both over the samples (standard deviations over n−1).
+
+    `log_prob` is Σ log of the averaged word probabilities, what the search maximises; `log_prob_std` is the spread over
+    the samples of log p(caption | image, θ_s), the uncertainty of the caption as a whole.
+    """
+    spread = 1 if len(each) > 1 else 0
+    words = [*(vocabulary.tokens[token] for token in caption.tokens), END]
+    p = each.double().exp()
+    whole = each.double().sum(1)
+    return {
+        "caption": sentence(vocabulary, caption), "log_prob": caption.log_prob, "score": caption.score,
+        "log_prob_std": whole.std(correction=spread).item(), "log_prob_each": whole.tolist(),
+        "words": [
+            {"word": word, "probability": mean, "std": std}
+            for word, mean, std in zip(words, p.mean(0).tolist(), p.std(0, correction=spread).tolist(), strict=True)
+        ],
+    }
+
+
+@dataclass(frozen=True)
+class Captioning:
+    """A trained run opened to write captions; the data it was trained on need not be there."""
+
+    folder: RunFolder
+    vocabulary: Vocabulary
+    ensemble: Ensemble
+    samples: list[Any]
+    skipped: list[str]
+    width: int
+
+    @classmethod
+    def open(cls, path: Path, selection: Selection) -> Captioning:
+        folder = RunFolder(path)
+        if folder.recipe.task != "caption":
+            raise LangevinError(f"expected the run of a captioner in {path}, got one of {folder.recipe.task}")
+        samples, skipped = select(folder, selection)
+        vocabulary, width = folder.vocabulary, int(folder.origin["feature_width"])
+        model = build_captioner(folder.recipe, width, len(vocabulary)).to(prepare_device(folder.recipe))
+        return cls(folder, vocabulary, as_one(model, samples), samples, skipped, width)
+
+    def single(self, sample: Any) -> Ensemble:
+        """One sample alone."""
+        return as_one(self.ensemble.model, [sample])
+
+
+def as_one(model: torch.nn.Module, samples: list[Any]) -> Ensemble:
+    return Ensemble(model, samples, "forward", plan="batched")
+
+
+def caption_images(
+    run: Captioning, features: ImageFeatures, search: Search, per_sample: int = 0,
+    advance: Callable[[], None] = lambda: None,
+) -> list[dict[str, Any]]:
+    """For each image its best captions with their uncertainty and, if asked for, those of some single samples."""
+    features.expect_width(run.width)
+    values = features.values.float()
+    found = search_captions(run.ensemble, run.vocabulary, values, search, advance)
+    shown = choose(run.samples, "thinned", per_sample) if per_sample else []
+    alone = [search_captions(run.single(sample), run.vocabulary, values, search, advance) for sample in shown]
+    pictures = []
+    for number, (name, captions) in enumerate(zip(features.names, found, strict=True)):
+        row = values[number].expand(len(captions), -1)
+        each = word_probabilities(run.ensemble, run.vocabulary, row, captions)
+        singles = [
+            {"step": sample.step, "captions": [
+                {"caption": sentence(run.vocabulary, c), "log_prob": c.log_prob, "score": c.score} for c in own[number]
+            ]}
+            for sample, own in zip(shown, alone, strict=True)
+        ]
+        told = [describe(run.vocabulary, c, log_p) for c, log_p in zip(captions, each, strict=True)]
+        pictures.append({"image": name, "captions": told, "per_sample": singles})
+    return pictures

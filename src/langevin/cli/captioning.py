@@ -1,0 +1,52 @@
+"""The command that writes captions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..captioning import Captioning, Search, caption_images
+from ..data.image_features import named_rows, read_features
+from ..errors import LangevinError
+from ..report.captions import caption_table
+from ..report.terminal import counting, messages, screen
+from ..workflow import Selection
+from .app import Discard, Folder, Json, Quiet, Samples, Select, SkipDamaged, app
+
+
+@app.command()
+def caption(
+    folder: Folder,
+    images: Annotated[list[str] | None, typer.Argument(metavar="IMAGE", help="pictures; names with --features")] = None,
+    features: Annotated[Path | None, typer.Option(help="image features: .npy, .npz or .safetensors")] = None,
+    names: Annotated[Path | None, typer.Option(help="names of the feature rows, one a line")] = None,
+    beam: Annotated[int, typer.Option(help="width of the beam search")] = 5,
+    top: Annotated[int, typer.Option(help="how many captions of each image")] = 3,
+    length_power: Annotated[float, typer.Option(help="divide scores by length to this power; 0: plain")] = 0.0,
+    max_length: Annotated[int, typer.Option(help="words of the longest caption")] = 20,
+    per_sample: Annotated[int, typer.Option(min=0, help="show the captions of so many single samples too")] = 0,
+    select: Select = "thinned",
+    samples: Samples = None,
+    discard: Discard = 0,
+    skip_damaged: SkipDamaged = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Captions of images from the averaged model, with the uncertainty of each."""
+    search = Search(beam, min(top, beam) if beam > 0 else top, length_power, max_length)
+    if features is None:
+        raise LangevinError("expected --features FILE, got none")
+    given = named_rows(read_features(features, names, named=bool(images)), images)
+    run = Captioning.open(folder, Selection(select, samples, discard, skip_damaged))
+    with counting("images", quiet or as_json) as begin:
+        pictures = caption_images(run, given, search, per_sample, begin(len(given.names) * (1 + per_sample)))
+    for problem in run.skipped:
+        messages.print(f"skipped: {problem}", style="yellow")
+    if as_json:
+        print(json.dumps({"run": str(folder), "samples": len(run.samples), "beam": beam, "images": pictures}))
+        return
+    for picture in pictures:
+        screen.print(caption_table(picture, len(run.samples)))

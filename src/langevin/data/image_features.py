@@ -1,0 +1,174 @@
+"""Features of images by name: `.npy` with a file of names, `.npz`, `.safetensors`. Checked on reading, no pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from ..errors import LangevinError
+
+HASHED_WHOLE = 64 << 20
+BLOCK = 1 << 20
+SUFFIXES = (".npy", ".npz", ".safetensors")
+
+
+@dataclass(frozen=True)
+class ImageFeatures:
+    """One row of numbers for each image; kept in the precision of the file, handed out in float32."""
+
+    names: list[str]
+    values: Tensor
+    source: str
+    rows: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        values, names = self.values, self.names
+        if values.dim() != 2 or not values.is_floating_point() or not values.numel():
+            raise LangevinError(
+                f"expected floating-point features [images, width] in {self.source}, got {values.dtype} of shape "
+                f"{list(values.shape)}"
+            )
+        if len(names) != len(values):
+            raise LangevinError(
+                f"the features in {self.source} have {len(values)} rows but {len(names)} names; each row needs a name, "
+                f"in the same order"
+            )
+        bad = (~torch.isfinite(values).all(1)).nonzero().flatten().tolist()
+        if bad:
+            raise LangevinError(
+                f"{len(bad)} of {len(values)} rows in {self.source} are not finite, first row {bad[0]} "
+                f"({names[bad[0]]!r}); compute those features again"
+            )
+        object.__setattr__(self, "rows", {name: number for number, name in enumerate(names)})
+        if len(self.rows) < len(names):
+            twice = next(name for number, name in enumerate(names) if self.rows[name] != number)
+            raise LangevinError(f"{twice!r} has more than one row in {self.source}; name each image once")
+
+    @property
+    def width(self) -> int:
+        return self.values.shape[1]
+
+    def take(self, rows: Tensor) -> Tensor:
+        """These rows, in float32."""
+        return self.values[rows].float()
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if name not in self.rows]
+
+    def expect_width(self, width: int) -> None:
+        """Refuse features that another network made than the one the model was trained with."""
+        if self.width != width:
+            raise LangevinError(
+                f"the model takes {width} features an image, {self.source} has {self.width}; use the network that made "
+                f"the training features"
+            )
+
+    def sha256(self) -> str:
+        """A hash of names and numbers; of large files, of blocks spread over the whole, so that it stays cheap."""
+        content = self.values.contiguous().view(torch.uint8).numpy().reshape(-1).data
+        if len(content) <= HASHED_WHOLE:
+            pieces = [content]
+        else:
+            starts = (i * (len(content) - BLOCK) // 63 for i in range(64))
+            pieces = [content[start : start + BLOCK] for start in starts]
+        about = json.dumps([self.names, list(self.values.shape), str(self.values.dtype)])
+        digest = hashlib.sha256(about.encode())
+        for piece in pieces:
+            digest.update(piece)
+        return digest.hexdigest()
+
+
+def read_features(path: Path, names: Path | None = None, *, named: bool = True) -> ImageFeatures:
+    """Features of any of the three kinds; names stand in the file or in one beside it, else, if allowed, rows."""
+    if path.suffix not in SUFFIXES:
+        raise LangevinError(f"expected features as {', '.join(SUFFIXES)}, got {path}")
+    if not path.is_file():
+        raise LangevinError(f"expected image features at {path}, found nothing there")
+    try:
+        values, found = read_safetensors(path) if path.suffix == ".safetensors" else read_numpy(path.read_bytes())
+    except (OSError, ValueError, KeyError, EOFError, TypeError, SafetensorError) as error:
+        raise LangevinError(f"{path} cannot be read as image features: {error}") from None
+    beside = names or names_beside(path)
+    if found is None and beside is not None:
+        found = read_names(beside.read_bytes())
+    if found is None and named:
+        raise LangevinError(
+            f"the features in {path} have no names: put the image names, one a line in the order of the rows, into "
+            f"{path.with_suffix('').name}_names.txt beside it"
+        )
+    return ImageFeatures(found or [f"row {i}" for i in range(len(values))], values, str(path))
+
+
+def features_from_bytes(values: bytes, names: bytes, source: str) -> ImageFeatures:
+    """The same from the contents of a `.npy` file and of its names."""
+    return ImageFeatures(read_names(names), read_numpy(values)[0], source)
+
+
+def read_numpy(raw: bytes) -> tuple[Tensor, list[str] | None]:
+    """The array of a `.npy`; of a `.npz` its matrix of numbers and, if it is there, its list of names."""
+    loaded = np.load(BytesIO(raw), allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        return as_rows(loaded), None
+    arrays = {name: loaded[name] for name in loaded.files}
+    lists = [a.tolist() for a in arrays.values() if a.dtype.kind in "US" and a.ndim == 1]
+    matrices = [a for a in arrays.values() if a.dtype.kind == "f"]
+    if len(matrices) != 1 or len(lists) > 1:
+        raise ValueError(f"expected one array of features and one of names, got {', '.join(arrays) or 'nothing'}")
+    names = [n.decode() if isinstance(n, bytes) else str(n) for n in lists[0]] if lists else None
+    return as_rows(matrices[0]), names
+
+
+def as_rows(array: NDArray[np.generic]) -> Tensor:
+    """A matrix; a single vector is one row."""
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return torch.from_numpy(native if native.ndim != 1 else native[None])
+
+
+def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None]:
+    """One matrix (names as JSON in the metadata, or beside), or one vector for each name."""
+    with safe_open(path, framework="pt") as file:
+        tensors: dict[str, Tensor] = {key: file.get_tensor(key) for key in sorted(file.keys())}
+        metadata = file.metadata() or {}
+    if len(tensors) == 1 and next(iter(tensors.values())).dim() == 2:
+        names = json.loads(metadata["names"]) if "names" in metadata else None
+        return next(iter(tensors.values())), names
+    if not tensors or any(tensor.dim() != 1 for tensor in tensors.values()):
+        raise ValueError("expected one matrix of features, or a vector for each image name")
+    return torch.stack(list(tensors.values())), list(tensors)
+
+
+def names_beside(path: Path) -> Path | None:
+    """`X_names.txt`, `X.names.txt` or `X.txt` beside `X.npy`, else the only `*names*.txt` there."""
+    stem = path.with_suffix("")
+    for candidate in (f"{stem}_names.txt", f"{stem}.names.txt", f"{stem}.txt"):
+        if Path(candidate).is_file():
+            return Path(candidate)
+    found: Sequence[Path] = sorted(path.parent.glob("*names*.txt"))
+    return found[0] if len(found) == 1 else None
+
+
+def read_names(raw: bytes) -> list[str]:
+    return [line.strip() for line in raw.decode().splitlines() if line.strip()]
+
+
+def named_rows(features: ImageFeatures, names: Sequence[str] | None) -> ImageFeatures:
+    """The rows of these images only; all when none are named."""
+    if not names:
+        return features
+    if missing := features.missing(names):
+        raise LangevinError(
+            f"{len(missing)} of {len(names)} images have no features in {features.source}, first {missing[0]!r}; use "
+            f"names that are there, such as {features.names[0]!r}"
+        )
+    rows = torch.tensor([features.rows[name] for name in names])
+    return ImageFeatures(list(names), features.values[rows], features.source)

@@ -1,0 +1,96 @@
+"""A picture file → the [3, 224, 224] tensor that a convolutional network was trained to read."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import LangevinError
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+SIZE = 224
+CAFFE_MEAN = (103.939, 116.779, 123.68)  # blue, green, red
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # red, green, blue
+WIDEST = 100
+"""Long side over short side; beyond it a picture brought to a short side of 256 would not fit into memory."""
+
+
+def read_image(path: Path, *, preprocess: str = "caffe") -> Tensor:
+    """One picture as float32 [3, 224, 224].
+
+    "caffe": squashed to 224×224 (bicubic), blue-green-red, 0..255 minus the channel means, no scaling.
+    "torchvision": short side to 256 (bilinear), middle 224×224, red-green-blue, 0..1, ImageNet's mean and deviation.
+
+    Pictures are seen as a viewer shows them: turned upright by their EXIF orientation, the first frame of several,
+    transparent parts on white. Grey, CMYK and palette pictures become red-green-blue; 16-bit ones keep their upper 8.
+    """
+    if preprocess not in ("caffe", "torchvision"):
+        raise LangevinError(f'expected preprocess "caffe" or "torchvision", got "{preprocess}"')
+    picture = read_rgb(path)
+    if preprocess == "caffe":
+        pixels = _pixels(picture.resize((SIZE, SIZE), _filter("BICUBIC")))
+        return (pixels.flip(2) - torch.tensor(CAFFE_MEAN)).permute(2, 0, 1).contiguous()
+    pixels = _pixels(_middle(picture, path)) / 255
+    return ((pixels - torch.tensor(IMAGENET_MEAN)) / torch.tensor(IMAGENET_STD)).permute(2, 0, 1).contiguous()
+
+
+def read_rgb(path: Path) -> Image.Image:
+    """The whole picture decoded, upright, red-green-blue."""
+    try:
+        from PIL import Image, ImageOps, UnidentifiedImageError
+    except ImportError as error:
+        raise LangevinError(f'reading pictures needs Pillow ({error}); pip install "langevin[caption]"') from error
+    path = Path(path)
+    if not path.is_file():
+        raise LangevinError(f"expected a picture, got {path}, which is {'a folder' if path.is_dir() else 'not there'}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # large, or with odd metadata: no reason not to read it
+            with Image.open(path) as file:
+                file.load()
+                return _to_rgb(ImageOps.exif_transpose(file))
+    except UnidentifiedImageError as error:
+        raise LangevinError(f"{path} is not a picture that Pillow can read; pass a JPEG or PNG file") from error
+    except Exception as error:  # decoders raise whatever a damaged file makes them stumble over
+        raise LangevinError(f"cannot read the picture {path}: {error}; it may be damaged, save it anew") from error
+
+
+def _to_rgb(picture: Image.Image) -> Image.Image:
+    from PIL import Image
+
+    if picture.mode == "F":
+        raise ValueError("its pixels are floating-point numbers of unknown range, expected 8 or 16 bits")
+    if picture.mode.startswith("I"):  # 16 bits, in 32 for some formats; Pillow's own conversion cuts at 255
+        return Image.fromarray((np.asarray(picture).clip(0, 65535) // 257).astype(np.uint8)).convert("RGB")
+    if "A" in picture.mode or "a" in picture.mode or "transparency" in picture.info:
+        picture = picture.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
+    return picture.convert("RGB")
+
+
+def _middle(picture: Image.Image, path: Path) -> Image.Image:
+    width, height = picture.size
+    short, long = sorted((width, height))
+    if long > WIDEST * short:
+        raise LangevinError(f"expected sides of at most {WIDEST} to 1, got {width}×{height} in {path}; crop it")
+    size = (256, int(256 * height / width)) if width <= height else (int(256 * width / height), 256)
+    picture = picture.resize(size, _filter("BILINEAR"))
+    left, top = round((size[0] - SIZE) / 2), round((size[1] - SIZE) / 2)
+    return picture.crop((left, top, left + SIZE, top + SIZE))
+
+
+def _filter(name: str) -> Image.Resampling:
+    from PIL import Image
+
+    return Image.Resampling[name]
+
+
+def _pixels(picture: Image.Image) -> Tensor:
+    return torch.from_numpy(np.array(picture, dtype=np.float32))

@@ -1,0 +1,146 @@
+"""ResNet-50 up to its global average pool, as an extractor of image features, from weights with torchvision's names.
+
+Two lineages share these names and differ in three things, which the weights do not tell:
+
+| | pictures | stride 2 of layers 2-4 sits on | batch-norm ε |
+|---|---|---|---|
+| "caffe" (the original, and Keras) | blue-green-red minus means, squashed | the first 1×1 convolution | 1.001·10⁻⁵ |
+| "torchvision" | ImageNet scaling, middle of the picture | the 3×3 convolution | 10⁻⁵ |
+"""
+
+from __future__ import annotations
+
+import difflib
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from ..data.images import read_image
+from ..errors import LangevinError
+
+FEATURES = 2048
+LINEAGES = {"caffe": ("first", 1.001e-5), "torchvision": ("middle", 1e-5)}
+
+
+class Bottleneck(nn.Module):
+    """relu(x + conv1×1(relu(conv3×3(relu(conv1×1(x)))))), each convolution with batch norm."""
+
+    def __init__(self, inputs: int, width: int, stride: int, stride_on: str, eps: float) -> None:
+        super().__init__()
+        first, middle = (stride, 1) if stride_on == "first" else (1, stride)
+        self.conv1 = nn.Conv2d(inputs, width, 1, first, bias=False)
+        self.bn1 = nn.BatchNorm2d(width, eps)
+        self.conv2 = nn.Conv2d(width, width, 3, middle, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width, eps)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width, eps)
+        self.downsample = nn.Sequential()
+        if stride > 1 or inputs != 4 * width:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inputs, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width, eps)
+            )
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.bn1(self.conv1(x)).relu_()
+        y = self.bn2(self.conv2(y)).relu_()
+        return torch.relu(self.bn3(self.conv3(y)) + self.downsample(x))
+
+
+class ResNet50(nn.Module):
+    """Pictures [n, 3, 224, 224] → features [n, 2048], all ≥ 0. `preprocess` says how its pictures are to be read."""
+
+    def __init__(self, *, preprocess: str = "caffe", stride_on: str | None = None, eps: float | None = None) -> None:
+        super().__init__()
+        if preprocess not in LINEAGES or stride_on not in (None, "first", "middle"):
+            raise LangevinError(
+                f'expected preprocess "caffe" or "torchvision" and stride_on "first" or "middle", '
+                f'got "{preprocess}" and "{stride_on}"'
+            )
+        self.preprocess = preprocess
+        stride_on, eps = stride_on or LINEAGES[preprocess][0], LINEAGES[preprocess][1] if eps is None else eps
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64, eps)
+        self.maxpool = nn.MaxPool2d(3, 2, padding=1)
+        inputs = 64
+        for number, blocks in enumerate((3, 4, 6, 3)):
+            width, stride = 64 * 2**number, 1 if number == 0 else 2
+            layer = [Bottleneck(inputs, width, stride, stride_on, eps)]
+            layer += [Bottleneck(4 * width, width, 1, stride_on, eps) for _ in range(blocks - 1)]
+            setattr(self, f"layer{number + 1}", nn.Sequential(*layer))
+            inputs = 4 * width
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        x: Tensor = self.maxpool(self.bn1(self.conv1(pictures)).relu_())
+        for number in range(1, 5):
+            x = self.get_submodule(f"layer{number}")(x)
+        return x.mean((2, 3))
+
+
+def load_resnet50(
+    path: Path, *, preprocess: str = "caffe", stride_on: str | None = None, eps: float | None = None
+) -> ResNet50:
+    """The network with the weights of an `.npz` or `.safetensors` file, in evaluation mode, float32.
+
+    `stride_on` and `eps` follow the lineage named by `preprocess` unless given. A classifier head is not read.
+    """
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
+        network = ResNet50(preprocess=preprocess, stride_on=stride_on, eps=eps)
+    weights = {name: tensor for name, tensor in _read(Path(path)).items() if not name.startswith("fc.")}
+    wanted = network.state_dict()
+    for name in wanted:
+        if name.endswith("num_batches_tracked"):  # counts training steps; many files leave it out
+            weights[name] = torch.tensor(0)
+    _check(wanted, weights, Path(path))
+    network.load_state_dict({name: weights[name] for name in wanted}, assign=True)
+    return network.eval().requires_grad_(False)
+
+
+def picture_features(network: ResNet50, paths: Sequence[Path], batch_size: int = 16) -> Tensor:
+    """Features of picture files, [pictures, 2048], on the processor."""
+    device, rows = network.conv1.weight.device, []
+    with torch.no_grad():
+        for start in range(0, len(paths), batch_size):
+            pictures = [read_image(p, preprocess=network.preprocess) for p in paths[start : start + batch_size]]
+            rows.append(network(torch.stack(pictures).to(device)).cpu())
+    return torch.cat(rows) if rows else torch.zeros(0, FEATURES)
+
+
+def _read(path: Path) -> dict[str, Tensor]:
+    if path.suffix not in (".npz", ".safetensors"):
+        raise LangevinError(
+            f"expected ResNet-50 weights as .npz or .safetensors, got {path}; "
+            "write a torch state dict with safetensors.torch.save_file"
+        )
+    if not path.is_file():
+        raise LangevinError(f"expected ResNet-50 weights with torchvision's names in {path}, got no such file")
+    try:
+        if path.suffix == ".safetensors":
+            return {name: tensor.float() for name, tensor in load_file(path).items()}
+        with path.open("rb") as raw:  # numpy leaves a damaged file open
+            file = np.load(raw, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise ValueError("it holds one array without a name")
+            return {name: torch.from_numpy(file[name].astype(np.float32)) for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, SafetensorError) as error:
+        raise LangevinError(f"cannot read the weights in {path}: {error}; fetch the file again") from error
+
+
+def _check(wanted: dict[str, Tensor], weights: dict[str, Tensor], path: Path) -> None:
+    """Every weight there, in the right shape, a number. Unknown names are told with the nearest known one."""
+    missing, unknown = [n for n in wanted if n not in weights], [n for n in weights if n not in wanted]
+    if missing or unknown:
+        near = difflib.get_close_matches(unknown[0], wanted, 1) if unknown else []
+        parts = [f"{len(missing)} missing (first {missing[0]})"] if missing else []
+        if unknown:
+            parts += [f"{len(unknown)} unknown (first {unknown[0]}" + (f", near {near[0]})" if near else ")")]
+        raise LangevinError(f"expected the weights of torchvision's ResNet-50 in {path}, got {' and '.join(parts)}")
+    for name, like in wanted.items():
+        if weights[name].shape != like.shape or not weights[name].isfinite().all():
+            what = f"{tuple(weights[name].shape)}" if weights[name].shape != like.shape else "NaN or infinity in it"
+            raise LangevinError(f"expected {name} of shape {tuple(like.shape)} in {path}, got {what}")

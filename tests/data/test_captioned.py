@@ -1,0 +1,112 @@
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from langevin.data.captioned import CaptionSet, LengthBatches, images_with_features, joint_sha256, open_captioned
+from langevin.data.captions import build_vocabulary, encode
+from langevin.data.datasets import DATASETS
+from langevin.errors import LangevinError
+from tests.tiny_captions import write_tiny
+
+
+def test_captions_become_one_matrix_in_order(tmp_path):
+    captions, features = open_captioned(str(write_tiny(tmp_path)), None)
+    vocabulary = build_vocabulary(captions, 1)
+    names = ["train3.jpg", "train1.jpg"]
+    made = CaptionSet.build(names, captions, features, vocabulary)
+    texts = [text for name in names for text in captions.texts[name]]
+    assert made.lengths.tolist() == [4, 10, 3] * 2
+    assert made.images.tolist() == [3] * 3 + [1] * 3
+    for row, text in zip(made.tokens, texts, strict=True):
+        tokens = encode(vocabulary, text)
+        assert row[: len(tokens)].tolist() == tokens
+    batch = made.take(torch.tensor([2, 0]))
+    assert batch.inputs.shape == (2, 4)
+    assert batch.targets[1].tolist() == encode(vocabulary, texts[0])[1:]
+    assert batch.real.tolist() == [[True] * 3 + [False], [True] * 4]
+    assert (batch.inputs[:, 1:] == batch.targets[:, :-1]).all()
+
+
+def test_an_epoch_visits_everything_once_in_batches_of_one_length():
+    lengths = torch.randint(1, 30, (1003,), generator=torch.Generator().manual_seed(0))
+    batches = LengthBatches(lengths, 64, seed=3)
+    epoch = [batches.batch(0, i) for i in range(len(batches))]
+    assert torch.cat(epoch).sort().values.tolist() == list(range(1003))
+    assert {len(rows) for rows in epoch} == {62, 63}
+    steps = sum(int(lengths[rows].max()) * len(rows) for rows in epoch)
+    assert steps < 1.08 * int(lengths.sum())
+    means = [float(lengths[rows].float().mean()) for rows in epoch]
+    assert means != sorted(means)  # short ones do not come first
+
+
+def test_batches_are_a_function_of_seed_epoch_and_index():
+    lengths = torch.arange(40) % 7
+    one, two, other = LengthBatches(lengths, 8, 1), LengthBatches(lengths, 8, 1), LengthBatches(lengths, 8, 2)
+    late = two.batch(5, 3)  # straight to it, as after a resumption
+    for epoch in range(6):
+        for index in range(len(one)):
+            rows = one.batch(epoch, index)
+    assert one.batch(5, 3).tolist() == late.tolist()
+    assert rows.tolist() != one.batch(4, len(one) - 1).tolist()
+    assert late.tolist() != other.batch(5, 3).tolist()
+
+
+def test_images_without_features_are_counted(tmp_path):
+    path = write_tiny(tmp_path)
+    np.save(tmp_path / "features.npy", np.load(tmp_path / "features.npy")[2:])
+    names = (tmp_path / "features_names.txt").read_text().split()[2:]
+    (tmp_path / "features_names.txt").write_text("\n".join(names))
+    captions, features = open_captioned(str(path), None)
+    with pytest.raises(LangevinError, match=r"2 of 27 images of the train split have no features.*'train0.jpg'"):
+        images_with_features(captions, features, allow_missing=False)
+    kept = images_with_features(captions, features, allow_missing=True)
+    assert {split: len(names) for split, names in kept.items()} == {"train": 25, "valid": 9, "test": 9}
+
+
+def test_features_must_be_found(tmp_path):
+    path = write_tiny(tmp_path)
+    shutil.copy(tmp_path / "features.npy", tmp_path / "more.npy")
+    with pytest.raises(LangevinError, match="found 2; name it in the recipe"):
+        open_captioned(str(path), None)
+    captions, features = open_captioned(str(path), str(tmp_path / "features.npy"))
+    assert joint_sha256(captions, features) != joint_sha256(captions, open_other(tmp_path))
+    with pytest.raises(LangevinError, match="ptb has no captions"):
+        open_captioned("ptb", None)
+
+
+def open_other(folder):
+    np.save(folder / "features.npy", np.load(folder / "features.npy") + 1)
+    return open_captioned(str(folder / "tiny.token.txt"), str(folder / "features.npy"))[1]
+
+
+def test_a_known_set_with_json_and_features_of_one_s_own(tmp_path, monkeypatch):
+    from tests.data.test_captions import karpathy
+
+    monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
+    with pytest.raises(LangevinError, match=r"flickr30k is not there.*dataset_flickr30k.json \(29,000"):
+        open_captioned("flickr30k", None)
+    folder = tmp_path / "flickr30k"
+    folder.mkdir()
+    path, captions = karpathy(folder)
+    path.rename(folder / "dataset_flickr30k.json")
+    (folder / "features.npy").rename(folder / "resnet50_pool5_f16.npy")
+    (folder / "features_names.txt").rename(folder / "resnet50_names.txt")
+    assert DATASETS["flickr30k"].state()["state"] == "found"
+    read, features = open_captioned("flickr30k", None)
+    assert read.splits == captions.splits
+    assert features.values.shape == (45, 12)
+
+
+@pytest.mark.data
+def test_flickr8k_is_the_official_one(real_data):
+    captions, features = open_captioned("flickr8k", None)
+    assert {split: len(names) for split, names in captions.splits.items()} == {
+        "train": 6000, "valid": 1000, "test": 1000}
+    assert features.values.shape == (8091, 2048)
+    vocabulary = build_vocabulary(captions, 5)
+    assert len(vocabulary) == 2537 + 3
+    images = images_with_features(captions, features, allow_missing=False)
+    train = CaptionSet.build(images["train"], captions, features, vocabulary)
+    assert (len(train), train.words) == (30_000, 353_639)

@@ -1,0 +1,286 @@
+"""An ensemble equals the loop over its samples, whatever the plan, the chunks and the model."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from langevin import Ensemble, LangevinError, SampleStore
+from langevin.nn.language_model import LanguageModel
+from langevin.nn.recurrent import CELLS, Recurrent
+from langevin.nn.stacked import reorder
+from langevin.posterior.ensemble import free_memory, split
+
+S, V = 5, 11
+PLANS = ["batched", "loop", "auto"]
+
+
+def language_models(cell="lstm", layers=2, *, tied=False, hidden=7, count=S):
+    torch.manual_seed(1)
+    sizes = {"cell": cell, "embed": hidden, "hidden": hidden, "layers": layers, "tied": tied, "dropout": 0.5}
+    return [LanguageModel(V, **sizes).eval() for _ in range(count)]
+
+
+def close(got, expected):
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-5)
+
+
+def mean_of(each):
+    """The average of probabilities, in double precision."""
+    return each.double().exp().mean(0).log().float()
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("cell", list(CELLS))
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("tied", [False, True])
+@torch.no_grad()
+def test_language_model_equals_the_loop_and_carries_state(plan, cell, layers, tied):
+    members = language_models(cell, layers, tied=tied)
+    ensemble = Ensemble(members[0], members, plan=plan)
+    tokens = torch.randint(V, (3, 9))
+    expected = torch.stack([m(tokens)[0].log_softmax(-1) for m in members])
+    whole = ensemble.log_probs(tokens, each=True)
+    close(whole.each, expected)
+    close(whole.log_probs, mean_of(expected))
+    first = ensemble.log_probs(tokens[:, :4])
+    assert first.each is None
+    second = ensemble.log_probs(tokens[:, 4:], carry=first.carry)
+    close(torch.cat([first.log_probs, second.log_probs], 1), mean_of(expected))
+    close(second.carry, whole.carry)
+
+
+@torch.no_grad()
+def test_a_state_may_go_from_one_plan_to_the_other():
+    members = language_models()
+    one, other = (Ensemble(members[0], members, plan=plan) for plan in ("loop", "batched"))
+    tokens = torch.randint(V, (2, 8))
+    for first, then in ((one, other), (other, one)):
+        carry = first(tokens[:, :5])[1]
+        close(then(tokens[:, 5:], carry=carry)[0], one(tokens)[0][:, :, 5:])
+
+
+@torch.no_grad()
+def test_auto_is_batched_for_few_positions_only():
+    members = language_models()
+    auto, loop, batched = (Ensemble(members[0], members, plan=plan) for plan in ("auto", "loop", "batched"))
+    few, many = torch.randint(V, (1, 1)), torch.randint(V, (20, 20))
+    assert torch.equal(auto(few)[0], batched(few)[0])
+    assert torch.equal(auto(many)[0], loop(many)[0])
+    assert not torch.equal(auto(many)[0], batched(many)[0])
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@torch.no_grad()
+def test_score_is_the_log_probability_of_the_targets(plan):
+    members = language_models()
+    tokens, targets = torch.randint(V, (2, 3, 6))
+    scored = Ensemble(members[0], members, plan=plan).score(tokens, targets=targets)
+    each = torch.stack([m(tokens)[0].log_softmax(-1).gather(-1, targets[..., None])[..., 0] for m in members])
+    close(scored.each, each)
+    close(scored.log_probs, mean_of(each))
+
+
+def fill(folder, members):
+    store = SampleStore(folder)
+    for step, member in enumerate(members, 1):
+        store.append(member, step)
+    return store
+
+
+@torch.no_grad()
+def test_store_and_selection(tmp_path):
+    members = language_models()
+    store = fill(tmp_path, members)
+    tokens = torch.randint(V, (1, 3))
+    expected = torch.stack([m(tokens)[0] for m in members])
+    for arguments, wanted in (
+        ({}, [0, 1, 2, 3, 4]),
+        ({"select": "forward", "n": 2}, [0, 1]),
+        ({"select": "backward", "n": 2}, [3, 4]),
+        ({"select": "thinned", "n": 2, "discard": 1}, [2, 4]),
+    ):
+        for samples in (store, store.read(), [m.state_dict() for m in members]):
+            ensemble = Ensemble(members[0], samples, **arguments)
+            assert len(ensemble) == len(wanted)
+            close(ensemble(tokens)[0], expected[wanted])
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@torch.no_grad()
+def test_chunks_that_do_not_fit_are_streamed(tmp_path, plan):
+    members = language_models(count=7)
+    store, tokens = fill(tmp_path, members), torch.randint(V, (2, 6))
+    whole = Ensemble(members[0], store, plan=plan)
+    assert whole.chunks == [slice(0, 7)]
+    for memory, expected in ((4 * whole.size, [2, 2, 3]), (0, [1] * 7), (8 * whole.size, [7])):
+        ensemble = Ensemble(members[0], store, plan=plan, memory=memory)
+        assert [part.stop - part.start for part in ensemble.chunks] == expected
+        first, all_at_once = ensemble.log_probs(tokens[:, :2], each=True), whole.log_probs(tokens, each=True)
+        second = ensemble.log_probs(tokens[:, 2:], carry=first.carry, each=True)
+        close(torch.cat([first.log_probs, second.log_probs], 1), all_at_once.log_probs)
+        close(torch.cat([first.each, second.each], 2), all_at_once.each)
+
+
+def test_split_and_free_memory():
+    assert split(20, 10, 1000) == [slice(0, 20)]
+    assert split(20, 10, 209) == [slice(0, 10), slice(10, 20)]  # the one that is being read needs room as well
+    assert split(3, 10, 0) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+    assert 2**20 < free_memory(nn.Linear(1, 1)) < 2**50
+
+
+def test_samples_of_different_shapes_are_refused(tmp_path):
+    members = language_models(count=2)
+    store = fill(tmp_path, [*members, *language_models(hidden=6, count=1)])
+    for memory in (None, 0):
+        with pytest.raises(LangevinError, match=r"one shape.*embedding.weight is \(11, 6\) in .*000000003.*\(11, 7\)"):
+            Ensemble(members[0], store, memory=memory)
+    with pytest.raises(LangevinError, match=r"output.bias is absent in sample 0, \(11,\) in the model"):
+        Ensemble(members[0], [{n: p for n, p in members[0].named_parameters() if n != "output.bias"}])
+
+
+def test_too_few_samples_are_refused(tmp_path):
+    members = language_models(count=1)
+    with pytest.raises(LangevinError, match="no samples"):
+        Ensemble(members[0], SampleStore(tmp_path))
+    with pytest.raises(LangevinError, match="at least one sample"):
+        Ensemble(members[0], [])
+    with pytest.raises(LangevinError, match="expected between 1 and 1 samples, the number stored, got 20"):
+        Ensemble(members[0], fill(tmp_path, members), n=20)
+    assert len(Ensemble(members[0], SampleStore(tmp_path))) == 1
+
+
+def test_wrong_arguments_are_told():
+    members = language_models()
+    ensemble = Ensemble(members[0], members)
+    carry = ensemble(torch.zeros(1, 1, dtype=torch.long))[1]
+    with pytest.raises(LangevinError, match="state of 4 samples"):
+        Ensemble(members[0], members, n=4)(torch.zeros(1, 1, dtype=torch.long), carry=carry)
+    with pytest.raises(LangevinError, match="plan must be one of auto, batched, loop, got 'fast'"):
+        Ensemble(members[0], members, plan="fast")
+
+
+@torch.no_grad()
+def test_the_model_keeps_weights_and_mode_and_the_samples_are_copied():
+    members = language_models()
+    model = language_models(count=1)[0].train()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    ensemble, tokens = Ensemble(model, members), torch.randint(V, (2, 4))
+    expected = torch.stack([m(tokens)[0] for m in members])
+    for member in members:
+        nn.init.zeros_(member.output.weight)
+    close(ensemble(tokens)[0], expected)  # in evaluation mode: the dropout of the model is off
+    assert model.training
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+class Captions(nn.Module):
+    """A model with methods beside forward, and an LSTM of torch."""
+
+    def __init__(self):
+        super().__init__()
+        self.image, self.embedding = nn.Linear(9, 6), nn.Embedding(V, 6)
+        self.lstm, self.output = nn.LSTM(6, 6, 2), nn.Linear(6, V)
+
+    def begin(self, features):
+        return self.lstm(self.image(features)[None])[1]
+
+    def step(self, tokens, carry):
+        hidden, carry = self.lstm(self.embedding(tokens)[None], carry)
+        return self.output(hidden[0]), carry
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@torch.no_grad()
+def test_methods_and_reordered_beams(plan):
+    members = [Captions().eval() for _ in range(S)]
+    ensemble = Ensemble(members[0], members, plan=plan)
+    features, order, tokens = torch.randn(3, 9), torch.tensor([2, 0, 0, 1]), torch.tensor([1, 2, 3, 4])
+    carry = reorder(ensemble(features, method="begin"), order)
+    got = ensemble.log_probs(tokens, carry=carry, method="step", each=True)
+    for s, member in enumerate(members):
+        logits, state = member.step(tokens, member.begin(features[order]))
+        close(got.each[s], logits.log_softmax(-1))
+        close(got.carry[0][s], state[0])
+
+
+class Sentences(nn.Module):
+    """A bidirectional classifier of padded rows; torch's packed sequences are the reference."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.recurrent = nn.Embedding(V, 6), Recurrent("gru", 6, 5, 2, bidirectional=True)
+        self.output = nn.Linear(10, 4)
+
+    def forward(self, tokens, lengths):
+        _, states = self.recurrent(self.embedding(tokens), lengths=lengths)
+        return self.output(states[-1][0].transpose(0, 1).flatten(1))
+
+
+@torch.no_grad()
+def test_ragged_rows_of_a_classifier():
+    members = [Sentences().eval() for _ in range(S)]
+    ensemble = Ensemble(members[0], members, plan="batched")
+    tokens, lengths = torch.randint(V, (3, 8)), torch.tensor([8, 3, 5])
+    got = ensemble.log_probs(tokens, lengths, each=True)
+    for s, member in enumerate(members):
+        for row, length in enumerate(lengths.tolist()):
+            _, states = member.recurrent(member.embedding(tokens[row : row + 1, :length]))
+            alone = member.output(states[-1][0].transpose(0, 1).flatten(1)).log_softmax(-1)
+            close(got.each[s, row], alone[0])
+    assert got.carry is None
+    close(ensemble.log_probs(tokens, lengths=lengths).log_probs, got.log_probs)
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@torch.no_grad()
+def test_any_other_model_with_buffers(plan):
+    members = [nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)) for _ in range(S)]
+    for member in members:
+        member(torch.randn(20, 4))  # running means of its own
+        member.eval()
+    x = torch.randn(5, 4)
+    close(Ensemble(members[0], members, plan=plan)(x), torch.stack([m(x) for m in members]))
+
+
+class Branching(nn.Module):
+    """Takes another way if a number is positive: vmap has no way through."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return y if y.sum() > 0 else -y
+
+
+@torch.no_grad()
+def test_a_model_that_vmap_cannot_run_is_run_sample_by_sample():
+    members = [Branching() for _ in range(S)]
+    ensemble, x = Ensemble(members[0], members), torch.randn(2, 4)
+    with pytest.raises(RuntimeError):
+        ensemble(torch.randn(2, 3))  # a wrong input says nothing about the model
+    assert not ensemble.one_by_one
+    for _ in range(2):
+        close(ensemble(x), torch.stack([m(x) for m in members]))
+    assert ensemble.one_by_one == {"forward"}
+    with pytest.raises(LangevinError, match="plan='auto'"):
+        Ensemble(members[0], members, plan="batched")(x)
+
+
+def test_one_sample_equals_the_plain_model():
+    members = language_models(count=1)
+    tokens = torch.randint(V, (2, 5))
+    got = Ensemble(members[0], members).log_probs(tokens)
+    close(got.log_probs, members[0](tokens)[0].log_softmax(-1).detach())
+    assert not got.log_probs.requires_grad
+
+
+def test_average_is_of_probabilities():
+    """Two samples with p = 0.5 and 0.9 give 0.7: a mean of logits gives 0.75, of log-probabilities 0.67."""
+    samples = [{"weight": torch.tensor([[0.0], [logit]])} for logit in (0.0, math.log(9.0))]
+    for plan in PLANS:
+        p = Ensemble(nn.Linear(1, 2, bias=False), samples, plan=plan).log_probs(torch.ones(1, 1)).log_probs.exp()
+        torch.testing.assert_close(p, torch.tensor([[0.3, 0.7]]))
