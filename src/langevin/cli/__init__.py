@@ -9,10 +9,13 @@ from rich.text import Text
 from ..errors import LangevinError
 from ..report.terminal import messages, show_log
 from ..startup import prepare_process
-from . import captioning, diagnosing, evaluating, inspecting, reproducing, training
+from . import captioning, crossvalidating, diagnosing, evaluating, inspecting, reproducing, training
 from .app import app
 
-__all__ = ["app", "captioning", "diagnosing", "evaluating", "inspecting", "main", "reproducing", "training"]
+__all__ = [
+    "app", "captioning", "crossvalidating", "diagnosing", "evaluating", "inspecting", "main", "reproducing",
+    "training",
+]
 
 
 def main() -> None:

@@ -51,7 +51,7 @@ class ClassifyTask:
         refuse_changed_data(data.corpus, sha256, facts)
         self.labels = next(iter(corpus.values())).names
         self.label_names = LABEL_NAMES.get(data.corpus, self.labels)
-        self.tokens = data.tokens or next(iter(corpus.values())).tokens
+        self.tokens: str = facts["tokens"] if facts else data.tokens or next(iter(corpus.values())).tokens
         check_classes(data, corpus, self.labels)
         parts, split_hash = split(data, corpus, self.labels)
         refuse_changed_split(split_hash, facts)
@@ -83,15 +83,14 @@ class ClassifyTask:
         self, sha256: str, split_hash: str, counts: Counter[str], corpus: dict[str, Sentences]
     ) -> dict[str, Any]:
         """What the run folder keeps: enough to build the model without the data, and to notice other data."""
-        texts = [text for part in self.texts.values() for text in part]
+        lengths = [len(words_of(text, self.tokens)) for part in self.texts.values() for text in part]
         embed = embedding_width(self.recipe, self.vectors)
         return {
             "data_sha256": sha256, "num_data": self.num_data, "split_sha256": split_hash,
             "labels": list(self.labels), "label_names": list(self.label_names),
             "class_counts": self.class_counts.tolist(), "split_sizes": {n: len(t) for n, t in self.texts.items()},
             "tokens": self.tokens, "embed": embed, "encodings": sorted({part.encoding for part in corpus.values()}),
-            "empty_texts": sum(not text.strip() for text in texts),
-            "cut_texts": sum(len(words_of(text, self.tokens)) > self.data.max_words for text in texts),
+            "empty_texts": lengths.count(0), "cut_texts": sum(length > self.data.max_words for length in lengths),
             "coverage": self.vectors.coverage(counts) if self.vectors else None,
             "vectors_sha256": self.vectors.sha256 if self.vectors else None,
         }
@@ -159,6 +158,8 @@ def refuse_changed_vectors(name: str | None, now: dict[str, Any], facts: dict[st
 
 def embedding_width(recipe: Recipe, vectors: WordVectors | None) -> int:
     model = recipe.model
+    if model.tied:
+        raise LangevinError("a classifier has no output words to tie; set tied = false")
     if vectors and model.embed not in (None, vectors.dim):
         raise LangevinError(f"embed must be {vectors.dim} as in {vectors.name}, got {model.embed}; leave it out")
     return vectors.dim if vectors else model.embed or model.hidden
@@ -167,8 +168,6 @@ def embedding_width(recipe: Recipe, vectors: WordVectors | None) -> int:
 def build_classifier(recipe: Recipe, words: int, classes: int, embed: int) -> SentenceClassifier:
     """The model of a recipe with its first weights but no word vectors; a sample can be loaded into it."""
     m = recipe.model
-    if m.tied:
-        raise LangevinError("a classifier has no output words to tie; set tied = false")
     model = SentenceClassifier(
         words, classes, cell=m.cell, embed=embed, hidden=m.hidden, layers=m.layers,
         bidirectional=m.bidirectional is not False, dropout=m.dropout, dropout_kind=m.dropout_kind,
