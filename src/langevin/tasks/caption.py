@@ -80,7 +80,9 @@ class CaptionTask:
         return "file"
 
     def build_model(self) -> Captioner:
-        return build_captioner(self.recipe, self.features.width, len(self.vocabulary))
+        model = build_captioner(self.recipe, self.features.width, len(self.vocabulary))
+        model.centre_on(self.features.take(torch.unique(self.evaluated["train"].images)))
+        return model
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         batch = self.evaluated["train"].take(self.training.batch(epoch, index))
@@ -117,7 +119,7 @@ class CaptionTask:
 
 
 def build_captioner(recipe: Recipe, width: int, vocabulary: int) -> Captioner:
-    """The model of a recipe with its first weights."""
+    """The model of a recipe with its first weights; a sample brings the centre of its features."""
     m = recipe.model
     model = Captioner(
         width, vocabulary, cell=m.cell, embed=m.embed or m.hidden, hidden=m.hidden, layers=m.layers, dropout=m.dropout,
