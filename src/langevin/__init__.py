@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
     try:
         from .estimator import BayesianTextClassifier
     except ModuleNotFoundError as error:
-        if error.name != "sklearn":
+        if (error.name or "").partition(".")[0] != "sklearn":
             raise
         raise LangevinError("the estimator needs scikit-learn; install langevin[estimator]") from None
     return BayesianTextClassifier

@@ -117,7 +117,8 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def predict(self, X: Any) -> Any:
         """The class of the largest averaged probability."""
-        return self.classes_[self._predict(X).label.numpy()]
+        given = self._predict(X)
+        return self.classes_[given.label.numpy()]
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities averaged over the samples, [texts, classes] in the order of `classes_`."""
