@@ -14,6 +14,10 @@ from langevin.cli import main
 from langevin.recipe import Recipe, load_recipe
 from langevin.workflow import start
 
+from .classifier_runs import classifier_run
+
+__all__ = ["classifier_run"]
+
 torch.set_num_threads(1)
 
 SENTENCE = "The French were near. It was a clear night, and the snow lay deep on the road to Bogucharovo. "

@@ -1,10 +1,15 @@
 """Recurrent networks that know what they do not know: samplers that are torch optimisers, samples on disk, averages."""
 
+from typing import TYPE_CHECKING, Any
+
 from .errors import LangevinError
 from .posterior.average import Averaged, average
 from .posterior.ensemble import Ensemble
 from .posterior.store import Sample, SampleStore
 from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
+
+if TYPE_CHECKING:
+    from .estimator import BayesianTextClassifier as BayesianTextClassifier
 
 __version__ = "0.1.0"
 
@@ -12,3 +17,16 @@ __all__ = [
     "PSGLD", "SGHMC", "SGLD", "SGNHT", "Averaged", "Ensemble", "LangevinError", "Sample", "SampleStore", "Sampler",
     "Santa", "average",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The estimator, loaded when it is first asked for: scikit-learn takes longer to import than all the rest."""
+    if name != "BayesianTextClassifier":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from .estimator import BayesianTextClassifier
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sklearn":
+            raise
+        raise LangevinError("the estimator needs scikit-learn; install langevin[estimator]") from None
+    return BayesianTextClassifier

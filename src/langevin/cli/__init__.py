@@ -9,12 +9,22 @@ from rich.text import Text
 from ..errors import LangevinError
 from ..report.terminal import messages, show_log
 from ..startup import prepare_process
-from . import captioning, crossvalidating, diagnosing, evaluating, inspecting, reproducing, training
+from . import (
+    captioning,
+    classifying,
+    crossvalidating,
+    diagnosing,
+    evaluating,
+    inspecting,
+    judging,
+    reproducing,
+    training,
+)
 from .app import app
 
 __all__ = [
-    "app", "captioning", "crossvalidating", "diagnosing", "evaluating", "inspecting", "main", "reproducing",
-    "training",
+    "app", "captioning", "classifying", "crossvalidating", "diagnosing", "evaluating", "inspecting", "judging",
+    "main", "reproducing", "training",
 ]
 
 

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from ..chains import resume_chains, start_chains
+from ..classifying import imbalance
 from ..demo import run_demo
 from ..errors import LangevinError
 from ..recipe import Recipe, load_recipe
@@ -23,7 +24,7 @@ from ..workflow import resume as resume_run
 from ..workflow import start, train_until_done
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, app
 
-NEXT = {"language-model": ("generate",), "classify": ("classify",), "caption": ("caption",)}
+NEXT = {"language-model": ("generate",), "classify": ("decide", "classify"), "caption": ("caption",)}
 """What to offer after training, by task."""
 
 
@@ -31,6 +32,12 @@ NEXT = {"language-model": ("generate",), "classify": ("classify",), "caption": (
 def train(
     recipe: Annotated[str | None, typer.Argument(help="a name from 'langevin recipes' or a TOML file")] = None,
     text: Annotated[Path | None, typer.Option(help="train on this text file")] = None,
+    task: Annotated[str | None, typer.Option(help="what to learn; 'classify' for labelled sentences")] = None,
+    labelled: Annotated[Path | None, typer.Option("--train", help="labelled sentences: CSV, TSV, JSONL, lines")] = None,
+    valid: Annotated[Path | None, typer.Option(help="labelled sentences for validation")] = None,
+    test: Annotated[Path | None, typer.Option(help="labelled sentences for the test")] = None,
+    text_column: Annotated[str | None, typer.Option(help="column of the texts (default: text)")] = None,
+    label_column: Annotated[str | None, typer.Option(help="column of the labels (default: label)")] = None,
     level: Annotated[str | None, typer.Option(help="byte, char or word")] = None,
     min_count: Annotated[int | None, typer.Option(help="words seen less often become <unk>")] = None,
     max_vocab: Annotated[int | None, typer.Option(help="keep so many of the most frequent words")] = None,
@@ -45,24 +52,47 @@ def train(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train on a recipe or on your own text file."""
-    if recipe is None and text is None:
-        raise LangevinError("expected a recipe or --text FILE, got neither; see 'langevin recipes'")
+    """Train on a recipe, on your own text file, or on your own labelled sentences."""
+    if recipe is None and text is None and labelled is None:
+        needed = "--train FILE" if task == "classify" else "--text FILE or --task classify --train FILE"
+        raise LangevinError(f"expected a recipe or {needed}, got none; see 'langevin recipes'")
+    if text is not None and labelled is not None:
+        raise LangevinError("expected either --text or --train, got both; a classifier learns from --train")
     overrides = list(set_ or [])
     overrides += [f"corpus={text.resolve()}"] if text else []
+    overrides += sentence_settings(labelled, valid, test, text_column, label_column)
     overrides += [f"level={level}"] if level else []
     overrides += ["running=true"] if running else []
     for key, value in {"min_count": min_count, "max_vocab": max_vocab, "device": device}.items():
         overrides += [f"{key}={value}"] if value is not None else []
     if preset not in ("paper", "authors"):
         raise LangevinError(f"preset must be paper or authors, got {preset!r}")
-    loaded = load_recipe(recipe or "text", overrides, "authors" if preset == "authors" else "paper")
-    target = out or Path("runs") / (text.stem if text and recipe is None else Path(recipe or "").stem)
+    named = recipe or ("text" if labelled is None else "classify")
+    loaded = load_recipe(named, overrides, "authors" if preset == "authors" else "paper")
+    if task not in (None, loaded.task):
+        raise LangevinError(f"expected a recipe for {task!r}, {named} is for {loaded.task!r}; leave --task out")
+    own = text or labelled
+    target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
     loaded, about = choose_temperature(loaded, target, quiet)
     if chains is None:
-        finish(start(loaded, target, overwrite=overwrite, about=about), target, quiet, as_json)
+        trainer = start(loaded, target, overwrite=overwrite, about=about)
+        say_imbalance(trainer.folder)
+        finish(trainer, target, quiet, as_json)
     else:
-        finish_chains(start_chains(loaded, target, chains, overwrite=overwrite), jobs, quiet, as_json)
+        folder = start_chains(loaded, target, chains, overwrite=overwrite)
+        say_imbalance(folder)
+        finish_chains(folder, jobs, quiet, as_json)
+
+
+def sentence_settings(
+    labelled: Path | None, valid: Path | None, test: Path | None, text_column: str | None, label_column: str | None
+) -> list[str]:
+    """The options for labelled sentences as overrides of a recipe; quoted, as names may look like numbers."""
+    files = {"corpus": labelled, "valid_file": valid, "test_file": test}
+    given = {key: str(path.resolve()) for key, path in files.items() if path is not None}
+    columns = {"text_column": text_column, "label_column": label_column}
+    given |= {key: name for key, name in columns.items() if name is not None}
+    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items()]
 
 
 @app.command()
@@ -148,6 +178,13 @@ def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: boo
         return
     screen.print(chains_table(folder))
     say_next(folder.path, "evaluate", *NEXT[folder.recipe.task], "diagnose", "show")
+
+
+def say_imbalance(folder: RunFolder) -> None:
+    """Of a classifier whose classes are far from equally frequent."""
+    said = imbalance(folder.origin) if folder.recipe.task == "classify" else None
+    if said:
+        messages.print(Text(said, style="yellow"), soft_wrap=True)
 
 
 def say_next(folder: Path, *commands: str) -> None:

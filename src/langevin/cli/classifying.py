@@ -1,0 +1,173 @@
+"""Commands that answer: classify, and decide when an answer is good enough."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from ..classifying import Classifier, answers, remarks
+from ..deciding import Target, decide_run, decisions, rule_for
+from ..errors import LangevinError
+from ..posterior.decisions import DecisionRule
+from ..prediction_files import Rows, check_target, has_column, read_rows, write_answers
+from ..report.sentences import answer_table, draw_decision, promise_in_words, ranking_table
+from ..report.terminal import counting, messages, screen
+from ..workflow import Begin, Selection
+from .app import Discard, Folder, Json, Overwrite, Quiet, Samples, Select, SkipDamaged, app
+
+SHOWN = 40
+"""Answers in a table on the screen."""
+
+Risk = Annotated[float | None, typer.Option(help="at most this share of errors among the accepted answers")]
+Coverage = Annotated[float | None, typer.Option(help="accept about this share of the answers")]
+Confidence = Annotated[float, typer.Option(help="with which the risk is promised")]
+Statistic = Annotated[
+    str, typer.Option(help="auto, max_probability, entropy, mutual_information or standard_deviation")
+]
+
+
+@app.command()
+def classify(
+    folder: Folder,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="texts, each in quotes")] = None,
+    file: Annotated[Path | None, typer.Option(help="texts: CSV, TSV, JSONL, or one a line")] = None,
+    out: Annotated[Path | None, typer.Option(help="write all answers here (.csv, .tsv, .jsonl)")] = None,
+    text_column: Annotated[str | None, typer.Option(help="column of the texts (default: as in training)")] = None,
+    label_column: Annotated[str | None, typer.Option(help="column of true labels, to count errors")] = None,
+    labelled: Annotated[bool, typer.Option("--labelled", help="the lines of the file are 'label text'")] = False,
+    risk: Risk = None,
+    coverage: Coverage = None,
+    confidence: Confidence = 0.95,
+    statistic: Statistic = "auto",
+    select: Select = "thinned",
+    samples: Samples = None,
+    discard: Discard = 0,
+    skip_damaged: SkipDamaged = False,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Classes of texts with their uncertainty, and which answers to accept and which to send to a person."""
+    if (file is None) == (not texts):
+        raise LangevinError("expected either texts or --file FILE, got " + ("both" if texts else "neither"))
+    if out is not None:
+        check_target(out, overwrite=overwrite)
+    target = Target.asked(risk, coverage, confidence, statistic)
+    run = Classifier(folder, Selection(select, samples, discard, skip_damaged))
+    rows = rows_to_answer(run, texts, file, text_column, label_column, labelled)
+    with counting("samples", quiet or as_json) as begin:
+        rule = the_rule(run, target, begin)
+        encoded = run.encode(rows.texts, free=rows.free)
+        given = run.predict({"texts": encoded.sentences}, begin(len(run.samples)))["texts"]
+    decided = decisions(rule, given, encoded) if rule else [None] * len(rows.texts)
+    answered = [a | {"decision": d} for a, d in zip(answers(run, rows.texts, encoded, given), decided, strict=True)]
+    if out is not None:
+        write_answers(out, rows.kept, answered)
+    scored = error_of(run, rows, answered)
+    for said in [*(f"skipped: {problem}" for problem in run.skipped), *remarks(run, encoded), *scored.pop("said", [])]:
+        messages.print(Text(said, style="yellow"), soft_wrap=True)
+    if as_json:
+        told = json.loads(rule.to_json()) if rule else None
+        print(json.dumps({"run": str(folder), "samples": len(run.samples), "skipped": run.skipped, "rule": told,
+                          "out": str(out) if out else None, **scored, "texts": answered}))
+    else:
+        show_answers(answered, rule, len(run.samples), out, scored)
+
+
+def rows_to_answer(
+    run: Classifier, texts: list[str] | None, file: Path | None, text_column: str | None, label_column: str | None,
+    labelled: bool,
+) -> Rows:
+    """The texts of the command line or of a file. Columns are named as in training unless said otherwise."""
+    if file is None:
+        return Rows(list(texts or []), [{"text": text} for text in texts or []], None, free=True)
+    if label_column is None and has_column(file, run.data.label_column):
+        label_column = run.data.label_column
+    rows = read_rows(file, text_column or run.data.text_column, label_column, labelled=labelled)
+    if rows.labels is None and not labelled and looks_labelled(rows.texts, run.labels):
+        messages.print(f"every line of {file} begins with a label; if they are 'label text', pass --labelled",
+                       style="yellow", soft_wrap=True)
+    return rows
+
+
+def looks_labelled(texts: list[str], labels: list[str]) -> bool:
+    return all(text.split(maxsplit=1)[0] in labels for text in texts if text) and any(texts)
+
+
+def the_rule(run: Classifier, target: Target | None, begin: Begin) -> DecisionRule | None:
+    """A rule that was not asked for may be missing where the validation data are; one that was may not."""
+    try:
+        return rule_for(run, target, begin)
+    except LangevinError as error:
+        if target is not None:
+            raise
+        messages.print(Text(f"no decisions: {error}", style="yellow"), soft_wrap=True)
+        return None
+
+
+def error_of(run: Classifier, rows: Rows, answered: list[dict[str, Any]]) -> dict[str, Any]:
+    """How many answers are wrong, where the file has labels; labels that training never had are left out, and said."""
+    if rows.labels is None:
+        return {}
+    strange = sorted({label for label in rows.labels if label and label not in run.labels})
+    known = [(a, label) for a, label in zip(answered, rows.labels, strict=True) if label in run.labels]
+    said = []
+    if strange:
+        many = sum(label in strange for label in rows.labels)
+        shown = ", ".join(repr(label) for label in strange[:5])
+        said.append(f"labels that training never had: {shown} on {many} of {len(rows.labels)} texts; "
+                    f"those are answered but not counted as right or wrong")
+    wrong = sum(a["label"] != label for a, label in known)
+    return {"labelled": len(known), "wrong": wrong, "said": said}
+
+
+def show_answers(
+    answered: list[dict[str, Any]], rule: DecisionRule | None, samples: int, out: Path | None, scored: dict[str, Any]
+) -> None:
+    if out is None:
+        screen.print(answer_table(answered[:SHOWN], rule, samples))
+        if len(answered) > SHOWN:
+            screen.print(f"and {len(answered) - SHOWN} more; --out FILE keeps them all")
+    else:
+        accepted = sum(a["decision"] == "accept" for a in answered)
+        decided = f", {accepted} of them accepted" if rule else ""
+        screen.print(Text(f"{len(answered)} answers in {out}{decided}"))
+    if scored.get("labelled"):
+        screen.print(f"wrong: {scored['wrong']} of {scored['labelled']} ({scored['wrong'] / scored['labelled']:.2%})")
+
+
+@app.command()
+def decide(
+    folder: Folder,
+    risk: Risk = None,
+    coverage: Coverage = None,
+    confidence: Confidence = 0.95,
+    statistic: Statistic = "auto",
+    figure: Annotated[Path | None, typer.Option(help="draw risk against coverage into this file")] = None,
+    select: Select = "thinned",
+    samples: Samples = None,
+    discard: Discard = 0,
+    skip_damaged: SkipDamaged = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Learn on the validation split which answers to accept, keep the rule, and test its promise."""
+    target = Target.asked(risk, coverage, confidence, statistic)
+    if target is None:
+        raise LangevinError("expected --risk SHARE or --coverage SHARE, got neither; such as --risk 0.05")
+    run = Classifier(folder, Selection(select, samples, discard, skip_damaged))
+    with counting("samples", quiet or as_json) as begin:
+        result, judged = decide_run(run, target, begin)
+    if figure is not None:
+        draw_decision(figure, judged.get("test", judged["valid"]), risk)
+    for problem in run.skipped:
+        messages.print(f"skipped: {problem}", style="yellow")
+    if as_json:
+        print(json.dumps(result))
+        return
+    screen.print(ranking_table(result))
+    screen.print(promise_in_words(result), soft_wrap=True)

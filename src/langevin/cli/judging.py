@@ -1,0 +1,107 @@
+"""Commands that look at what a classifier knows of itself: calibrate, uncertain, curves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..calibrating import calibrate_run, other_methods
+from ..classifying import Classifier
+from ..report.sentences import (
+    calibration_table,
+    draw_calibration,
+    draw_landscape,
+    draw_runs,
+    outside_table,
+    runs_table,
+    uncertain_table,
+)
+from ..report.terminal import counting, messages, screen
+from ..uncertain import learning_curves, most_uncertain
+from ..workflow import Selection
+from .app import Discard, Folder, Json, Quiet, Samples, Select, SkipDamaged, app
+
+Split = Annotated[str, typer.Option(help="train, valid or test")]
+
+
+@app.command()
+def calibrate(
+    folder: Folder,
+    split: Split = "test",
+    mc_dropout: Annotated[
+        int | None, typer.Option(min=0, help="dropout masks of the last sample (default: as many as samples; 0: none)")
+    ] = None,
+    other: Annotated[list[Path] | None, typer.Option(help="compare with another run or its --json output")] = None,
+    outside: Annotated[str | None, typer.Option(help="texts of another kind: a data set or a file")] = None,
+    figure: Annotated[Path | None, typer.Option(help="draw the reliability diagram into this file")] = None,
+    select: Select = "thinned",
+    samples: Samples = None,
+    discard: Discard = 0,
+    skip_damaged: SkipDamaged = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Are the probabilities right? Of the last sample, of the average and of Monte-Carlo dropout."""
+    run = Classifier(folder, Selection(select, samples, discard, skip_damaged))
+    with counting("samples", quiet or as_json) as begin:
+        result = calibrate_run(run, split, mc_dropout, outside, begin)
+        for path in other or []:
+            methods, theirs = other_methods(path, split, begin)
+            if theirs != result["split_sha256"]:
+                messages.print(f"{path} was tested on other sentences; its numbers do not compare", style="yellow")
+            result["methods"] |= methods
+    if figure is not None:
+        draw_calibration(figure, result["methods"])
+    for problem in run.skipped:
+        messages.print(f"skipped: {problem}", style="yellow")
+    if as_json:
+        print(json.dumps(result))
+        return
+    screen.print(calibration_table(result))
+    if result["outside"]:
+        screen.print(outside_table(result["outside"]))
+
+
+@app.command()
+def uncertain(
+    folder: Folder,
+    top: Annotated[int, typer.Option(min=1, help="how many sentences")] = 10,
+    statistic: Annotated[
+        str, typer.Option(help="standard_deviation, entropy, mutual_information or max_probability")
+    ] = "standard_deviation",
+    split: Split = "test",
+    figure: Annotated[Path | None, typer.Option(help="draw all sentences by t-SNE, these circled")] = None,
+    select: Select = "thinned",
+    samples: Samples = None,
+    discard: Discard = 0,
+    skip_damaged: SkipDamaged = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """The sentences that the samples are least certain about, with mean ± std of true and predicted class."""
+    run = Classifier(folder, Selection(select, samples, discard, skip_damaged))
+    with counting("samples", quiet or as_json) as begin:
+        result, land = most_uncertain(run, top, statistic, split, begin, states=figure is not None)
+    if figure is not None and land is not None:
+        draw_landscape(figure, land, top)
+    for problem in run.skipped:
+        messages.print(f"skipped: {problem}", style="yellow")
+    print(json.dumps(result)) if as_json else screen.print(uncertain_table(result))
+
+
+@app.command()
+def curves(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="run folders of classifiers")],
+    figure: Annotated[Path | None, typer.Option(help="draw them into this file")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Learning curves of classifiers: training, validation and test error by epochs."""
+    with counting("samples", quiet or as_json) as begin:
+        runs = [learning_curves(folder, begin) for folder in folders]
+    if figure is not None:
+        draw_runs(figure, runs)
+    print(json.dumps(runs)) if as_json else screen.print(runs_table(runs))

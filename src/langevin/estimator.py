@@ -1,0 +1,201 @@
+"""The classifier as a scikit-learn estimator: same loop, same store, same averages, behind `fit` and `predict`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
+
+from .errors import LangevinError
+from .fitted_run import FittedRun, data_beside, values_of, write_training
+from .posterior.uncertainty import Predictive
+from .recipe import Recipe
+from .recipe.load import apply_override, validate
+from .recipe.tables import OPTIMISERS
+from .report.terminal import TrainingProgress
+from .train import Interrupted, Trainer
+from .workflow import start
+
+KEYS = {
+    "cell": "model.cell", "hidden": "model.hidden", "layers": "model.layers", "embed": "model.embed",
+    "bidirectional": "model.bidirectional", "dropout": "model.dropout", "dropout_kind": "model.dropout_kind",
+    "sampler": "sampler.name", "lr": "sampler.lr", "temperature": "sampler.temperature",
+    "prior_var": "sampler.prior_var", "epochs": "run.epochs", "burn_in": "run.burn_in",
+    "sample_every": "run.sample_every", "burn_in_temperature": "run.burn_in_temperature", "patience": "run.patience",
+    "device": "run.device", "threads": "run.threads", "batch_size": "data.batch_size", "vectors": "data.vectors",
+    "train_vectors": "data.train_vectors", "tokens": "data.tokens", "min_count": "data.min_count",
+    "max_words": "data.max_words", "validation_fraction": "data.valid_share",
+}
+"""The recipe key behind each parameter. `random_state` is run.seed; other keys go through `settings`."""
+
+ALWAYS = {"task": "classify", "title": "BayesianTextClassifier", "data": {"test_share": 0.0},
+          "run": {"clip": "norm", "clip_norm": 5.0}}
+
+
+class BadInput(LangevinError, ValueError):
+    """What scikit-learn expects as ValueError."""
+
+
+class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A recurrent classifier of texts whose answers are averages over posterior samples of its weights.
+
+    `fit` holds out `validation_fraction` of the texts and stops after `patience` samples without a better validation
+    error of the running average. Samples are kept in `folder`, or in a temporary folder that goes with the estimator.
+    The optimisers (`sampler="rmsprop"` …) take neither temperature nor prior; both are then left out. `settings` are
+    overrides of the recipe, such as `["lr_schedule=cyclical"]`.
+    """
+
+    def __init__(
+        self, cell: str = "lstm", hidden: int = 200, layers: int = 1, embed: int | None = None,
+        bidirectional: bool = True, dropout: float = 0.5, dropout_kind: str = "naive", sampler: str = "psgld",
+        lr: float = 2e-3, temperature: float | str | None = 0.01, prior_var: float | None = 1.0, epochs: float = 20,
+        burn_in: float = 2, sample_every: float = 1, burn_in_temperature: float | None = 0.0,
+        patience: int | None = 6, batch_size: int = 50, vectors: str | None = None, train_vectors: bool = True,
+        tokens: str = "words", min_count: int = 1, max_words: int = 512, validation_fraction: float = 0.1,
+        settings: Sequence[str] | None = None, folder: str | Path | None = None, device: str = "cpu",
+        threads: int | None = None, random_state: Any = 0, verbose: bool = False,
+    ) -> None:
+        self.cell, self.hidden, self.layers, self.embed, self.bidirectional = cell, hidden, layers, embed, bidirectional
+        self.dropout, self.dropout_kind, self.sampler, self.lr = dropout, dropout_kind, sampler, lr
+        self.temperature, self.prior_var, self.epochs, self.burn_in = temperature, prior_var, epochs, burn_in
+        self.sample_every, self.burn_in_temperature, self.patience = sample_every, burn_in_temperature, patience
+        self.batch_size, self.vectors, self.train_vectors, self.tokens = batch_size, vectors, train_vectors, tokens
+        self.min_count, self.max_words, self.validation_fraction = min_count, max_words, validation_fraction
+        self.settings, self.folder, self.device, self.threads = settings, folder, device, threads
+        self.random_state, self.verbose = random_state, verbose
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on texts and their labels; the samples are on disk when this returns."""
+        texts, numbers, classes = self._texts(X), *self._labels(y)
+        if len(texts) != len(numbers):
+            raise BadInput(f"expected a label for each text, got {len(texts)} texts and {len(numbers)} labels; "
+                           f"their lengths differ, inconsistent numbers of samples")
+        run = FittedRun.empty(self.folder)
+        try:
+            recipe = self.recipe(data_beside(run.path))
+            write_training(run.path, texts, numbers)
+            with torch.random.fork_rng(devices=[]):
+                trainer = start(recipe, run.path)
+                self._train(trainer)
+        except LangevinError as error:
+            raise BadInput(str(error)) from error
+        self.run_, self.classes_, self.seed_ = run, classes, recipe.run.seed
+        self.history_, self.n_iter_ = trainer.history, max(1, round(trainer.step / trainer.task.batches_per_epoch))
+        run.keep_classes(classes)
+        return self
+
+    def recipe(self, corpus: Path) -> Recipe:
+        """The recipe that these parameters stand for."""
+        values: dict[str, Any] = {name: dict(own) if isinstance(own, dict) else own for name, own in ALWAYS.items()}
+        optimises = self.sampler in OPTIMISERS
+        for name, key in KEYS.items():
+            value = getattr(self, name)
+            table, _, own = key.partition(".")
+            if value is not None and not (optimises and name in ("temperature", "prior_var", "burn_in_temperature")):
+                values.setdefault(table, {})[own] = value.item() if isinstance(value, np.generic) else value
+        values["data"]["corpus"] = str(corpus)
+        values["run"]["seed"] = int(self.random_state if isinstance(self.random_state, int | np.integer)
+                                    else check_random_state(self.random_state).randint(2**31 - 1))
+        for override in self.settings or ():
+            apply_override(values, override)
+        return validate(values)
+
+    def _train(self, trainer: Trainer) -> None:
+        with TrainingProgress("fit", quiet=not self.verbose) as progress:
+            try:
+                trainer.run(progress)
+            except Interrupted:
+                raise KeyboardInterrupt from None
+
+    def predict(self, X: Any) -> Any:
+        """The class of the largest averaged probability."""
+        given = self._predict(X)
+        return self.classes_[given.label.numpy()]
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities averaged over the samples, [texts, classes] in the order of `classes_`."""
+        return self._predict(X).probabilities.numpy()
+
+    def predict_std(self, X: Any) -> Any:
+        """Standard deviation of each probability over the samples, [texts, classes]."""
+        return self._predict(X).std.numpy()
+
+    def predict_with_uncertainty(self, X: Any) -> dict[str, Any]:
+        """Arrays of one entry per text: label, probability, std, entropy and mutual_information (nats), disagreement
+        (share of the samples that would answer otherwise), empty (answered with the shares of the classes)."""
+        given = self._predict(X)
+        numbers = {"probability": given.confidence, "std": given.label_std, "entropy": given.total,
+                   "mutual_information": given.epistemic, "disagreement": given.disagreement}
+        return {"label": self.classes_[given.label.numpy()], **{name: own.numpy() for name, own in numbers.items()},
+                "empty": np.array(self.run_.classifier.encode(self._texts(X)).empty)}
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Copy the run (samples, recipe, vocabulary) to a folder that the commands of langevin understand too."""
+        check_is_fitted(self)
+        self.run_.copy_to(Path(folder), overwrite=overwrite)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """A fitted estimator from a folder that `save` wrote, or from any run of a classifier."""
+        run = FittedRun(Path(folder))
+        recipe = run.classifier.recipe
+        made = cls(random_state=recipe.run.seed)
+        values = values_of(recipe)
+        optimises = recipe.sampler.name in OPTIMISERS
+        kept = {name: values.pop(key) for name, key in KEYS.items()}
+        skipped = ("temperature", "prior_var", "burn_in_temperature") if optimises else ()
+        made.set_params(**{name: value for name, value in kept.items() if name not in skipped})
+        base = values_of(made.recipe(Path(recipe.data.corpus)))
+        made.settings = tuple(
+            f"{key}={'none' if value is None else json.dumps(value)}"
+            for key, value in values.items() if base[key] != value
+        ) or None
+        made.run_, made.classes_, made.seed_ = run, run.classes(), recipe.run.seed
+        progress = run.classifier.folder.progress() or {"history": []}
+        made.history_ = progress["history"]
+        made.n_iter_ = max(1, round(made.history_[-1]["epoch"])) if made.history_ else 1
+        return made
+
+    def _predict(self, X: Any) -> Predictive:
+        check_is_fitted(self)
+        texts = self._texts(X)
+        sentences = self.run_.classifier.encode(texts).sentences
+        return self.run_.classifier.predict({"texts": sentences})["texts"]
+
+    def _texts(self, X: Any) -> list[str]:
+        """Texts as a list; anything that is not a row of texts is refused."""
+        if isinstance(X, str | bytes) or getattr(X, "ndim", 1) != 1:
+            what = "one text" if isinstance(X, str | bytes) else f"an array of {X.ndim} dimensions"
+            raise BadInput(f"expected a list of texts, got {what}; pass one text per row, such as table['text']")
+        texts = list(X)
+        if not texts:
+            raise BadInput("expected at least one text, got none")
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise BadInput(f"expected texts, got {text!r} as number {number}; write a missing text as ''")
+        return texts
+
+    def _labels(self, y: Any) -> tuple[list[int], Any]:
+        """The class of each text by number, and the classes."""
+        if y is None:
+            raise BadInput("BayesianTextClassifier requires y to be passed, but the target y is None")
+        labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        classes, numbers = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            raise BadInput(f"expected at least two classes, got one class, {classes[0]!r}; pass texts of several")
+        return numbers.tolist(), classes
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
+        return tags

@@ -1,0 +1,129 @@
+"""The run folder behind a fitted estimator: made for it or given, copied, and pickled with all its files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .classifying import Classifier
+from .errors import LangevinError
+from .files import write_atomic
+from .recipe import Recipe
+from .runfolder import RECIPE, RunFolder, write_json
+
+CLASSES = "classes.json"
+ELSEWHERE = ("data.corpus", "data.test_share", "run.seed")
+"""Recipe keys that an estimator sets by itself."""
+
+
+class FittedRun:
+    """A run folder, and its training sentences in a file beside it; a temporary one goes when this does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def empty(cls, folder: str | Path | None) -> FittedRun:
+        """For a new run: the folder given, which must not hold anything, or a temporary one."""
+        if folder is None:
+            return cls(Path())._in_temporary("run")
+        refuse_used(Path(folder))
+        return cls(Path(folder))
+
+    def _in_temporary(self, name: str) -> FittedRun:
+        """Move to a temporary folder that is removed with this object."""
+        root = Path(tempfile.mkdtemp(prefix="langevin-"))
+        weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
+        self.path = root / name
+        return self
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        """Opened once, with the samples in memory."""
+        return Classifier(self.path, in_memory=True)
+
+    def keep_classes(self, classes: Any) -> None:
+        """The labels as the user gave them, with their type."""
+        write_json(self.path / CLASSES, {"dtype": classes.dtype.str if classes.dtype != object else "object",
+                                         "classes": classes.tolist()})
+
+    def classes(self) -> Any:
+        """What `keep_classes` kept; the labels of the training file for other runs."""
+        path = self.path / CLASSES
+        if not path.exists():
+            return np.array(self.classifier.labels)
+        try:
+            kept = json.loads(path.read_text())
+            return np.array(kept["classes"], dtype=kept["dtype"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise LangevinError(f"expected the classes in {path}, they cannot be read: {error!r}") from None
+
+    def copy_to(self, target: Path, *, overwrite: bool = False) -> None:
+        """Copy the run and its sentences; the copy's recipe names the copied sentences."""
+        if overwrite and (target / RECIPE).is_file() and target.resolve() != self.path.resolve():
+            shutil.rmtree(target)
+            data_beside(target).unlink(missing_ok=True)
+        refuse_used(target)
+        try:
+            shutil.copytree(self.path, target, ignore=shutil.ignore_patterns(RECIPE), dirs_exist_ok=True)
+            if data_beside(self.path).exists():
+                shutil.copy(data_beside(self.path), data_beside(target))
+        except OSError as error:
+            raise LangevinError(f"cannot copy the run to {target}: {error}; choose another folder") from None
+        recipe = moved(RunFolder(self.path).recipe, str(data_beside(self.path)), target)
+        write_atomic(target / RECIPE, recipe.to_toml().encode())  # last, as it makes a folder a run
+
+    def __getstate__(self) -> dict[str, Any]:
+        files = [path for path in (*self.path.rglob("*"), data_beside(self.path)) if path.is_file()]
+        root = self.path.resolve().parent
+        return {"name": self.path.name, "corpus": str(data_beside(self.path)),
+                "files": {str(path.resolve().relative_to(root)): path.read_bytes() for path in files}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        root = self._in_temporary(state["name"]).path.parent
+        for name, content in state["files"].items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(content)
+        recipe = moved(RunFolder(self.path).recipe, state["corpus"], self.path)
+        write_atomic(self.path / RECIPE, recipe.to_toml().encode())
+
+
+def moved(recipe: Recipe, before: str, path: Path) -> Recipe:
+    """The recipe of a run that is now in `path`: the sentences that were beside the old one are beside the new."""
+    if recipe.data.corpus != before:
+        return recipe
+    data = recipe.data.model_copy(update={"corpus": str(data_beside(path))})
+    return recipe.model_copy(update={"data": data})
+
+
+def refuse_used(path: Path) -> None:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise LangevinError(f"expected an empty folder for the run, {path} is not; choose another one")
+
+
+def data_beside(path: Path) -> Path:
+    """Where the training sentences of a run folder are."""
+    absolute = path.absolute()
+    return absolute.with_name(absolute.name + ".sentences.jsonl")
+
+
+def write_training(path: Path, texts: Sequence[str], numbers: Sequence[int]) -> None:
+    """Texts with the numbers of their classes, for the run in `path`."""
+    lines = (json.dumps({"label": number, "text": text}) + "\n" for text, number in zip(texts, numbers, strict=True))
+    write_atomic(data_beside(path), "".join(lines).encode())
+
+
+def values_of(recipe: Recipe) -> dict[str, Any]:
+    """The keys of a recipe, flat, without those that an estimator sets by itself."""
+    tables = recipe.model_dump(mode="json")
+    flat = {f"{name}.{key}": value for name, table in tables.items() if isinstance(table, dict)
+            for key, value in table.items()}
+    return {key: value for key, value in flat.items() if key not in ELSEWHERE}
