@@ -17,6 +17,7 @@ from . import (
     evaluating,
     inspecting,
     judging,
+    reporting,
     reproducing,
     training,
 )
@@ -24,7 +25,7 @@ from .app import app
 
 __all__ = [
     "app", "captioning", "classifying", "crossvalidating", "diagnosing", "evaluating", "inspecting", "judging",
-    "main", "reproducing", "training",
+    "main", "reporting", "reproducing", "training",
 ]
 
 
