@@ -9,10 +9,10 @@ from rich.text import Text
 from ..errors import LangevinError
 from ..report.terminal import messages, show_log
 from ..startup import prepare_process
-from . import captioning, evaluating, inspecting, training
+from . import captioning, evaluating, inspecting, sharing, training
 from .app import app
 
-__all__ = ["app", "captioning", "evaluating", "inspecting", "main", "training"]
+__all__ = ["app", "captioning", "evaluating", "inspecting", "main", "sharing", "training"]
 
 
 def main() -> None:
