@@ -1,4 +1,4 @@
-"""Commands that hand a posterior on: export."""
+"""Commands that hand a posterior on: export, distill."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from ..distill import Teaching, start_student
 from ..report.card import half_precision
 from ..report.terminal import counting, messages, screen
 from ..sharing import export as export_run
 from ..workflow import Selection
-from .app import Discard, Folder, Json, Overwrite, Quiet, Samples, Select, SkipDamaged, app
+from .app import Discard, Folder, Json, Overwrite, Quiet, Samples, Select, Set, SkipDamaged, app
+from .training import finish
 
 
 @app.command()
@@ -44,3 +46,29 @@ def export(
         messages.print(half_precision(measured["averaged"]["nll"], measured["averaged_float32"]["nll"]))
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 1e6
     screen.print(Text(f"{out}: {config['samples']} samples, {size:.1f} MB; open it by langevin.load({str(out)!r})"))
+
+
+@app.command()
+def distill(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="run folder of the student")],
+    hidden: Annotated[int | None, typer.Option(min=1, help="units of each layer (default: the teacher's)")] = None,
+    epochs: Annotated[float | None, typer.Option(help="default: a quarter of the teacher's, or all")] = None,
+    select: Select = "thinned",
+    samples: Samples = None,
+    discard: Discard = 0,
+    per_row: Annotated[int, typer.Option(help="samples that teach each row of a batch, in turn")] = Teaching.per_row,
+    data_weight: Annotated[float, typer.Option(help="weight of the data against the teacher")] = Teaching.data_weight,
+    generated: Annotated[int, typer.Option(help="train on so many tokens written by the teacher too")] = 0,
+    set_: Set = None,
+    overwrite: Overwrite = False,
+    skip_damaged: SkipDamaged = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train one network to predict like the average of many samples; the student is an ordinary run."""
+    chosen, teaching = Selection(select, samples, discard, skip_damaged), Teaching(per_row, data_weight, generated)
+    student = start_student(
+        folder, out, chosen, teaching, hidden=hidden, epochs=epochs, overrides=set_, overwrite=overwrite
+    )
+    finish(student, out, quiet, as_json)

@@ -92,5 +92,20 @@ def curve_table(curves: dict[str, list[float]], rows: int = 16) -> Group:
     return table("score by number of samples", ("samples", *curves), body)
 
 
+def models_table(rows: list[dict[str, Any]]) -> Group:
+    """Models beside each other: metrics, calibration, what they cost, and how much of the average they keep."""
+    other = ("model", "passes", "seconds_per_1000", "gap_closed")
+    names = [name for name in rows[-1] if name not in other]
+    body = [
+        (
+            row["model"], *(number(row[n]) if n in row else "" for n in names), str(row["passes"]),
+            f"{row['seconds_per_1000']:.4f}" if "seconds_per_1000" in row else "",
+            "" if row["gap_closed"] is None else f"{row['gap_closed']:.0%}",
+        )
+        for row in rows
+    ]
+    return table("side by side", ("model", *names, "forward passes", "seconds for 1000", "NLL gap closed"), body)
+
+
 def number(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4f}"

@@ -87,6 +87,16 @@ class LanguageModelTask:
         self.evaluated |= self.stream({"text": sequence})
         return "text"
 
+    def add_training(self, tokens: Tensor) -> None:
+        """Train on these streams too, [rows, time]: each follows one of the training streams."""
+        streams = self.evaluated["train"].streams
+        if isinstance(self.training, RandomBatches):
+            joint = torch.cat([self.training.sequence, tokens.flatten()])
+            self.training = RandomBatches(joint, self.data.batch_size, self.data.window, self.recipe.run.seed)
+        else:
+            self.training = SuccessiveBatches(torch.cat([streams, tokens], 1), self.data.window)
+        self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
+
     def build_model(self) -> LanguageModel:
         return model_of(self.recipe, self.vocabulary)
 
