@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -85,7 +86,8 @@ def refuse_other_words(folder: RunFolder, teacher: RunFolder) -> None:
 def mean_metrics(each: list[dict[str, Any]]) -> dict[str, float]:
     """The mean of each number over single samples."""
     names = [name for name in each[0] if name not in ("step", "chain")]
-    return {name: sum(numbers[name] for numbers in each) / len(each) for name in names}
+    values = {name: [numbers[name] for numbers in each] for name in names}
+    return {name: v[0] if len(set(v)) == 1 else sum(v) / len(v) for name, v in values.items()}
 
 
 def scores(task: Task, models: Sequence[nn.Module], split: str) -> dict[str, float]:
@@ -97,25 +99,28 @@ def scores(task: Task, models: Sequence[nn.Module], split: str) -> dict[str, flo
 
 
 def calibration_and_cost(task: Task, models: Sequence[nn.Module], split: str) -> dict[str, float]:
-    """Expected calibration error of the averaged answer, and the seconds that 1000 answers take."""
-    started = time.perf_counter()
-    confidence, correct = answers(task, models, split)
-    seconds = time.perf_counter() - started
-    return {"ece": ece(confidence, correct), "seconds_per_1000": 1000 * seconds / len(correct)}
+    """Expected calibration error of the averaged answer, and the seconds that 1000 answers take: the median batch's."""
+    confidence, correct, seconds = answers(task, models, split)
+    return {"ece": ece(confidence, correct), "seconds_per_1000": 1000 * median(seconds)}
 
 
 @torch.no_grad()
-def answers(task: Task, models: Sequence[nn.Module], split: str) -> tuple[Tensor, Tensor]:
-    """Probability of the most probable class under the average, and whether it was the observed one, of every item."""
+def answers(task: Task, models: Sequence[nn.Module], split: str) -> tuple[Tensor, Tensor, list[float]]:
+    """Probability of the most probable class under the average, whether it was the observed one, of every item.
+
+    Also the seconds that an item took, of every batch.
+    """
+    seconds = list[float]()
     confidence, correct, carries = list[Tensor](), list[Tensor](), [None] * len(models)
     for model in models:
         model.eval()
     for batch in task.batches_of(split):
-        mean, targets = LogMean(), torch.empty(0)
+        started, mean, targets = time.perf_counter(), LogMean(), torch.empty(0)
         for number, model in enumerate(models):
             logits, targets, carries[number] = task.logits(model, batch, carries[number])
             mean.add(torch.log_softmax(logits.float(), -1))
         best = mean.value().max(-1)
         confidence.append(best.values.exp().cpu())
         correct.append((best.indices == targets).cpu())
-    return torch.cat(confidence), torch.cat(correct)
+        seconds.append((time.perf_counter() - started) / len(targets))
+    return torch.cat(confidence), torch.cat(correct), seconds

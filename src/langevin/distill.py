@@ -66,7 +66,7 @@ def start_student(
     refuse_other_facts(task.facts, folder)
     if teaching.generated and not isinstance(task, LanguageModelTask):
         raise LangevinError(f"only language models can generate what to learn from, got one of {task.name}")
-    if overwrite and (out / RECIPE).is_file() and out.resolve() != path.resolve():
+    if overwrite and (out / RECIPE).is_file() and not path.resolve().is_relative_to(out.resolve()):
         shutil.rmtree(out)
     remembered = {
         "run": str(path.resolve()), "per_row": teaching.per_row, "data_weight": teaching.data_weight,
@@ -107,6 +107,8 @@ def student_recipe(folder: RunFolder, hidden: int | None, epochs: float | None, 
     Epochs, unless given: a quarter of the teacher's from the average of its weights, all of them from new weights.
     """
     given = [*overrides, *([f"hidden={hidden}"] if hidden else []), *([f"epochs={epochs}"] if epochs else [])]
+    if any(override.partition("=")[0].strip() == "task" for override in overrides):
+        raise LangevinError(f"a student has the task of its teacher, {folder.recipe.task}; leave task as it is")
     teacher, source = folder.recipe, folder.path / RECIPE
     optimiser = [f"{key}=none" for key in SamplerSettings.model_fields]
     optimiser += ["name=rmsprop", "lr=0.001", "beta=0.95", "patience=none", "burn_in=0", "sample_every=1e-9"]
@@ -131,8 +133,6 @@ def other_data(recipe: Recipe, teacher: Recipe) -> bool:
 
 def refuse_other_words(recipe: Recipe, teacher: Recipe) -> None:
     """Soft targets are over the teacher's words: a student with others cannot learn from them."""
-    if recipe.task != teacher.task:
-        raise LangevinError(f"expected a student of the teacher's task, {teacher.task}, got {recipe.task}")
     for key in WORDS:
         ours, theirs = getattr(recipe.data, key, None), getattr(teacher.data, key, None)
         if ours != theirs:

@@ -46,7 +46,7 @@ def export(
     With `measure` the samples as they are written are evaluated on the test split (and, for float16, as they were)
     where the data are there; otherwise the metrics are those that the run noted while it trained.
     """
-    folder = RunFolder(path)
+    folder, out = RunFolder(path), out.resolve()
     refuse_occupied(out, overwrite=overwrite)
     samples, _ = select(folder, selection)
     making = out.with_name(f".{out.name}.making")
@@ -58,7 +58,7 @@ def export(
         found = measured(folder, written, samples if float16 else [], begin) if measure else None
         config["metrics"] = found or noted(folder)
         config["files"] = {name: sha256(making / name) for name in (VOCABULARY, f"{SAMPLES}/{MANIFEST}")}
-        command = command_of(path.name, out.name, selection, float16=float16)
+        command = command_of(path.resolve().name, out.name, selection, float16=float16)
         card = model_card(config, out.name, validate(config["recipe"]).to_toml(), command)
         write_atomic(making / CARD, card.encode())
         write_json(making / CONFIG, config)

@@ -38,6 +38,8 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
                      f"commit {origin['commit']}",
         "machine": f"{origin['machine']['threads']} threads on {origin['machine']['device']}",
     }
+    if "teacher" in origin:
+        facts["teacher"] = f"{len(origin['teacher']['samples'])} samples of {origin['teacher']['run']}"
     if folder.chains:  # each has a curve of its own; what their average scores is known only by evaluating it
         facts["chains"] = f"{len(folder.chains)}, seeds {', '.join(str(c.recipe.run.seed) for c in folder.chains)}"
         history = []
