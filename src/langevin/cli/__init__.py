@@ -9,10 +9,12 @@ from rich.text import Text
 from ..errors import LangevinError
 from ..report.terminal import messages, show_log
 from ..startup import prepare_process
-from . import captioning, evaluating, inspecting, sharing, training
+from . import captioning, diagnosing, evaluating, inspecting, reproducing, sharing, training
 from .app import app
 
-__all__ = ["app", "captioning", "evaluating", "inspecting", "main", "sharing", "training"]
+__all__ = [
+    "app", "captioning", "diagnosing", "evaluating", "inspecting", "main", "reproducing", "sharing", "training",
+]
 
 
 def main() -> None:

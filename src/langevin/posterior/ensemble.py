@@ -62,9 +62,9 @@ class Ensemble:
     `plan` "batched" multiplies by the weights of all samples at once, "loop" runs sample after sample through torch's
     fused kernels, "auto" takes the faster of the two by the shape of the input. They agree but for rounding.
 
-    >>> ensemble = Ensemble(model, store)
-    >>> first = ensemble.log_probs(tokens)
-    >>> second = ensemble.log_probs(next_tokens, carry=first.carry)
+    >>> ensemble = Ensemble(model, [model.state_dict(), model.state_dict()])
+    >>> ensemble.log_probs(torch.zeros(3, 2), each=True).each.shape
+    torch.Size([2, 3, 2])
     """
 
     def __init__(
