@@ -19,13 +19,14 @@ from . import (
     judging,
     reporting,
     reproducing,
+    sharing,
     training,
 )
 from .app import app
 
 __all__ = [
     "app", "captioning", "classifying", "crossvalidating", "diagnosing", "evaluating", "inspecting", "judging",
-    "main", "reporting", "reproducing", "training",
+    "main", "reporting", "reproducing", "sharing", "training",
 ]
 
 

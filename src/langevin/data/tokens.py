@@ -49,3 +49,8 @@ def encode(words: Sequence[str], vocabulary: Vocabulary) -> Tensor:
     if unknown is None:
         raise LangevinError(f"expected a vocabulary with {UNKNOWN}, got one of {len(vocabulary)} words without it")
     return torch.tensor([vocabulary.numbers.get(word, unknown) for word in words], dtype=torch.long)
+
+
+def split_unknown(words: Sequence[str], vocabulary: Vocabulary) -> list[str]:
+    """For free text and a model of tokenised text: a piece that the model does not know is cut at its punctuation."""
+    return [part for word in words for part in ([word] if word in vocabulary.numbers else words_of(word, "words"))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..nn.classifier import SentenceClassifier
 from ..nn.initialise import initialise
 from ..posterior.calibration import calibration_metrics
 from ..recipe import Recipe, SentenceData
-from .base import Carry, refuse_changed_data
+from .base import Batch, Carry, refuse_changed_data
 from .labelled import check_classes, numbered, read_all, split
 
 ROWS, STEPS = 256, 8192
@@ -38,7 +38,7 @@ class ClassifyTask:
     The splits come from a hash of each sentence's number, not from the run's seed: given test, fold k, or a share.
     """
 
-    name, score = "classify", "error"
+    name, score, carries = "classify", "error", False
 
     def __init__(
         self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
@@ -130,10 +130,21 @@ class ClassifyTask:
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the sentences of the batch."""
+        logits, labels, _ = self.logits(model, self.training_batch(epoch, index), None)
+        return F.cross_entropy(logits, labels), None
+
+    def training_batch(self, epoch: int, index: int) -> Batch:
         members, (tokens, lengths) = self.training.batch(epoch, index)
-        device = next(model.parameters()).device
-        logits = model(tokens.to(device), lengths.to(device))
-        return F.cross_entropy(logits, self.targets["train"][members].to(device)), None
+        return tokens, lengths, self.targets["train"][members]
+
+    def batches_of(self, split: str) -> Iterator[Batch]:
+        sentences = self.sentences[split]
+        for members in by_length(sentences, ROWS, STEPS):
+            yield *pad([sentences[number] for number in members]), self.targets[split][members]
+
+    def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
+        tokens, lengths, labels = (part.to(next(model.parameters()).device) for part in batch)
+        return model(tokens, lengths), labels, None
 
     def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
         """log p of every class, [sentences, classes]."""
@@ -175,6 +186,11 @@ def build_classifier(recipe: Recipe, words: int, classes: int, embed: int) -> Se
     )
     initialise(model, m.init, m.init_scale, m.forget_bias, recipe.run.seed)
     return model
+
+
+def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> SentenceClassifier:
+    """The same from what the run folder remembers."""
+    return build_classifier(recipe, len(vocabulary), len(facts["labels"]), facts["embed"])
 
 
 @torch.no_grad()
