@@ -46,7 +46,15 @@ class OnNumbers(BayesianTextClassifier):
 
 @pytest.mark.parametrize(
     "name",
-    ["estimator_cloneable", "estimator_tags_renamed", "valid_tag_types", "estimator_repr", "no_attributes_set_in_init", "fit_score_takes_y", "estimators_overwrite_params", "dont_overwrite_parameters", "estimators_fit_returns_self", "estimators_unfitted", "do_not_raise_errors_in_init_or_set_params", "mixin_order", "get_params_invariance", "set_params", "dict_unchanged", "fit_idempotent", "fit_check_is_fitted", "estimators_pickle", "methods_sample_order_invariance", "methods_subset_invariance", "classifiers_classes", "classifiers_one_label", "classifiers_regression_target", "supervised_y_2d", "supervised_y_no_nan", "requires_y_none", "non_transformer_estimators_n_iter", "classifier_data_not_an_array"],
+    [
+        "estimator_cloneable", "estimator_tags_renamed", "valid_tag_types", "estimator_repr",
+        "no_attributes_set_in_init", "fit_score_takes_y", "estimators_overwrite_params", "dont_overwrite_parameters",
+        "estimators_fit_returns_self", "estimators_unfitted", "do_not_raise_errors_in_init_or_set_params",
+        "mixin_order", "get_params_invariance", "set_params", "dict_unchanged", "fit_idempotent", "fit_check_is_fitted",
+        "estimators_pickle", "methods_sample_order_invariance", "methods_subset_invariance", "classifiers_classes",
+        "classifiers_one_label", "classifiers_regression_target", "supervised_y_2d", "supervised_y_no_nan",
+        "requires_y_none", "non_transformer_estimators_n_iter", "classifier_data_not_an_array"
+    ],
 )
 def test_checks_of_scikit_learn(name):
     small = TINY | {"epochs": 1, "burn_in": 0, "hidden": 4, "validation_fraction": 0.2}
