@@ -14,8 +14,8 @@ from .sentences import TINY_CLASSIFIER, questions, write_questions
 
 def mixed(count: int = 200, seed: int = 0) -> list[tuple[str, str]]:
     """Questions of which every ninth has the wrong label and one has no words: something to be uncertain about."""
-    pairs = [(text, "thing" if number % 9 == 0 else label) for number, (text, label) in enumerate(questions(count, seed))]
-    return [*pairs[:-1], ("", "place")]
+    pairs = enumerate(questions(count - 1, seed))
+    return [*((text, "thing" if number % 9 == 0 else label) for number, (text, label) in pairs), ("", "place")]
 
 
 @pytest.fixture(scope="session")

@@ -89,7 +89,7 @@ def test_masks_differ_from_each_other_and_come_again(run):
 
 
 def test_what_cannot_answer_is_refused(run, finished_run):
-    with pytest.raises(LangevinError, match="expected the run of a classifier .* got one of language-model"):
+    with pytest.raises(LangevinError, match=r"expected the run of a classifier .* got one of language-model"):
         Classifier(finished_run)
     with pytest.raises(LangevinError, match="at least one text"):
         run.predict({"texts": []})

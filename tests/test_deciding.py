@@ -138,7 +138,10 @@ def test_a_risk_out_of_reach_is_refused_with_the_best_that_can_be(run):
 
 @pytest.mark.parametrize(
     ("asked", "message"),
-    [((0.1, 0.9, 0.95, "auto"), "either a risk or a coverage"), ((0.1, None, 0.95, "entropi"), "did you mean 'entropy'")],
+    [
+        ((0.1, 0.9, 0.95, "auto"), "either a risk or a coverage"),
+        ((0.1, None, 0.95, "entropi"), "did you mean 'entropy'"),
+    ],
 )
 def test_impossible_targets(asked, message):
     with pytest.raises(LangevinError, match=message):
