@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint peers bench clean
+.PHONY: setup demo test test-slow lint browser peers bench clean
 
 $(STAMP): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "python 3.11 or later is needed; name one with PYTHON=…"; exit 2; }
@@ -23,7 +23,11 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -rs
+
+# A browser for the tests of the page that 'langevin report' writes; without one they are skipped, and say so.
+browser:
+	@command -v chromium chromium-browser google-chrome || { apt-get update && apt-get install -y chromium; }
 
 # Statistical runs of many minutes: the calibration of the calibrated tests.
 test-slow: setup

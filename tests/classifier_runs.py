@@ -14,8 +14,9 @@ from .sentences import TINY_CLASSIFIER, questions, write_questions
 
 def mixed(count: int = 200, seed: int = 0) -> list[tuple[str, str]]:
     """Questions of which every ninth has the wrong label and one has no words: something to be uncertain about."""
-    pairs = enumerate(questions(count - 1, seed))
-    return [*((text, "thing" if number % 9 == 0 else label) for number, (text, label) in pairs), ("", "place")]
+    asked = enumerate(questions(count, seed))
+    pairs = [(text, "thing" if number % 9 == 0 else label) for number, (text, label) in asked]
+    return [*pairs[:-1], ("", "place")]
 
 
 @pytest.fixture(scope="session")

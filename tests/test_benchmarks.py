@@ -111,3 +111,14 @@ def test_verdicts(value, sign, expected):
 def test_without_bounds_a_ratio_is_told_not_judged():
     assert verdict(99.0, "≤", None, None) == "told"
     assert row("a : b", {}, "a", "b", at_most=(1, 1))["verdict"] == "not measured"
+
+
+def test_captioning_benchmark_runs_and_finds_the_same_captions():
+    command = [sys.executable, "-m", "benchmarks.captioning", "--images", "2", "--samples", "2", "--words", "2",
+               "--beam", "2", "--rounds", "1"]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    assert results["same_captions"] == 1
+    assert len(results["kept"]) == 3
+    assert all(seconds > 0 for seconds in results["seconds"].values())

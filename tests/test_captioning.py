@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from langevin.captioning import Captioning, Search, caption_images, search_captions, sentence
+from langevin.captioning import AveragedDecoder, Captioning, Search, caption_images, search_captions, sentence
 from langevin.data.image_features import ImageFeatures
 from langevin.errors import LangevinError
 from langevin.tasks import open_task
@@ -46,7 +46,7 @@ def mean_log_probs(run, features, tokens):
 
 def test_captions_say_what_the_features_say(run):
     features = features_of_test(run)
-    found = search_captions(run.ensemble, run.vocabulary, features.values, Search())
+    found = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values, Search())
     right = [
         {ANIMALS[number % 3], ACTS[number // 3 % 3]} <= set(sentence(run.vocabulary, best).split())
         for number, (best,) in enumerate(found)
@@ -56,7 +56,7 @@ def test_captions_say_what_the_features_say(run):
 
 def test_word_probabilities_are_means_over_the_samples(run):
     features = features_of_test(run)
-    (best, *_), *_ = search_captions(run.ensemble, run.vocabulary, features.values[:1], Search(top=3))
+    (best, *_), *_ = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values[:1], Search(top=3))
     tokens = [*best.tokens, run.vocabulary.numbers["<eos>"]]
     expected = mean_log_probs(run, features.values[:1], best.tokens).gather(1, torch.tensor(tokens)[:, None])[:, 0]
     torch.testing.assert_close(torch.tensor(best.log_probs), expected, rtol=1e-4, atol=1e-5)
@@ -76,7 +76,7 @@ def test_a_wide_beam_finds_the_best_of_all_captions(run):
             log_p = mean_log_probs(run, features, (first, second))
             scores[first, second] = (log_p[0, first] + log_p[1, second] + log_p[2, end]).item()
     search = Search(beam=len(numbers) ** 2, top=5, max_length=2)
-    found = search_captions(run.ensemble, run.vocabulary, features, search)[0]
+    found = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features, search)[0]
     expected = sorted(scores, key=scores.__getitem__, reverse=True)[:5]
     assert [h.tokens for h in found] == expected
     assert math.isclose(found[0].log_prob, scores[expected[0]], rel_tol=1e-4)
@@ -84,9 +84,9 @@ def test_a_wide_beam_finds_the_best_of_all_captions(run):
 
 def test_batches_of_images_do_not_change_captions(run, monkeypatch):
     features = features_of_test(run)
-    whole = search_captions(run.ensemble, run.vocabulary, features.values, Search(top=2))
+    whole = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values, Search(top=2))
     monkeypatch.setattr("langevin.captioning.IMAGES_AT_ONCE", 2)
-    parts = search_captions(run.ensemble, run.vocabulary, features.values, Search(top=2))
+    parts = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values, Search(top=2))
     assert [[c.tokens for c in image] for image in whole] == [[c.tokens for c in image] for image in parts]
 
 

@@ -44,15 +44,18 @@ class OnNumbers(BayesianTextClassifier):
         return [" ".join(f"{column}_{round(float(value))}" for column, value in enumerate(row)) for row in rows]
 
 
-CHECKS = """estimator_cloneable estimator_tags_renamed valid_tag_types estimator_repr no_attributes_set_in_init
-    fit_score_takes_y estimators_overwrite_params dont_overwrite_parameters estimators_fit_returns_self
-    estimators_unfitted do_not_raise_errors_in_init_or_set_params mixin_order get_params_invariance set_params
-    dict_unchanged fit_idempotent fit_check_is_fitted estimators_pickle methods_sample_order_invariance
-    methods_subset_invariance classifiers_classes classifiers_one_label classifiers_regression_target supervised_y_2d
-    supervised_y_no_nan requires_y_none non_transformer_estimators_n_iter classifier_data_not_an_array"""
-
-
-@pytest.mark.parametrize("name", CHECKS.split())
+@pytest.mark.parametrize(
+    "name",
+    [
+        "estimator_cloneable", "estimator_tags_renamed", "valid_tag_types", "estimator_repr",
+        "no_attributes_set_in_init", "fit_score_takes_y", "estimators_overwrite_params", "dont_overwrite_parameters",
+        "estimators_fit_returns_self", "estimators_unfitted", "do_not_raise_errors_in_init_or_set_params",
+        "mixin_order", "get_params_invariance", "set_params", "dict_unchanged", "fit_idempotent", "fit_check_is_fitted",
+        "estimators_pickle", "methods_sample_order_invariance", "methods_subset_invariance", "classifiers_classes",
+        "classifiers_one_label", "classifiers_regression_target", "supervised_y_2d", "supervised_y_no_nan",
+        "requires_y_none", "non_transformer_estimators_n_iter", "classifier_data_not_an_array"
+    ],
+)
 def test_checks_of_scikit_learn(name):
     small = TINY | {"epochs": 1, "burn_in": 0, "hidden": 4, "validation_fraction": 0.2}
     getattr(checks, f"check_{name}")("OnNumbers", OnNumbers(**small))
@@ -87,7 +90,7 @@ def test_the_run_behind_it_is_a_run_like_any_other(fitted):
 
 def test_labels_of_any_kind():
     numbers = {"place": -3, "person": 7, "thing": 20}
-    for labels in ([label == "place" for label in LABELS], [numbers[label] for label in LABELS]):
+    for labels in ([label == "place" for label in LABELS], [numbers[x] for x in LABELS]):
         made = BayesianTextClassifier(**TINY | {"epochs": 2}).fit(np.array(TEXTS), np.array(labels))
         assert made.classes_.dtype == np.array(labels).dtype
         assert set(made.predict(TEXTS).tolist()) <= set(labels)

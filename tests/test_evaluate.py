@@ -5,7 +5,7 @@ import torch
 
 from langevin.evaluate import collection_curves, evaluate
 from langevin.posterior.select import choose
-from langevin.report.results import record
+from langevin.reproduce.record import record
 from langevin.runfolder import RunFolder
 from langevin.workflow import open_run_task, start
 

@@ -13,6 +13,8 @@ import torch
 import langevin
 
 from .conftest import TINY
+from .sentences import TINY_CLASSIFIER, questions, write_questions
+from .tiny_captions import SHORT, write_tiny
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
@@ -32,18 +34,34 @@ def test_python_runs(code, tmp_path, monkeypatch, capsys):
     assert "±" in capsys.readouterr().out
 
 
+CUT = {
+    "text": [*TINY, "corpus=my.txt", "epochs=3"],
+    "classify": [*TINY_CLASSIFIER, "valid_share=0.3", "test_share=0.2"],
+    "captions": [*SHORT, "corpus=tiny.token.txt", "features=features.npy"],
+}
+"""What makes the training of each kind as small as a test needs it."""
+
+
+def cut_down(arguments):
+    """The same command, its training made small."""
+    if arguments[0] == "train":
+        kind = "classify" if "classify" in arguments else "captions" if "flickr8k-psgld" in arguments else "text"
+        return arguments + [a for override in CUT[kind] for a in ("--set", override)]
+    if arguments[0] == "evaluate" and "--samples" in arguments:
+        arguments[arguments.index("--samples") + 1] = "2"
+    return arguments
+
+
 def test_commands_run(cli, tmp_path, monkeypatch, text_file):
     """In the order of the README, in one folder, with training cut down to the size of a test."""
     monkeypatch.chdir(tmp_path)
     Path("my.txt").write_text(text_file.read_text() + "Once upon a time. " * 20)
-    assert len(COMMANDS) >= 8
+    write_questions(Path("my.csv"), questions(200, 0))
+    write_questions(Path("new.csv"), questions(9, 1))
+    write_tiny(tmp_path)
+    assert len(COMMANDS) >= 20
     for command in COMMANDS:
-        arguments = shlex.split(command)
-        if arguments[0] == "train":
-            arguments += [a for override in [*TINY, "corpus=my.txt"] for a in ("--set", override)]
-        if arguments[0] == "evaluate" and "--samples" in arguments:
-            arguments[arguments.index("--samples") + 1] = "2"
-        code, _, messages = cli(*arguments)
+        code, _, messages = cli(*cut_down(shlex.split(command)))
         assert code == 0, f"{command}: {messages}"
 
 
@@ -64,6 +82,6 @@ def test_make_targets_named_in_the_readme_exist():
 
 def test_results_table_is_made_from_the_results():
     """`langevin tables` would change nothing."""
-    from langevin.report.results import refresh
+    from langevin.reproduce.pages import refresh
 
     assert refresh(README, Path(__file__).parents[1] / "results") == README

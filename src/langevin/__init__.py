@@ -1,5 +1,8 @@
 """Recurrent networks that know what they do not know: samplers that are torch optimisers, samples on disk, averages."""
 
+from __future__ import annotations
+
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import LangevinError
@@ -10,12 +13,13 @@ from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
 
 if TYPE_CHECKING:
     from .estimator import BayesianTextClassifier as BayesianTextClassifier
+    from .predictors import Predictor
 
 __version__ = "0.1.0"
 
 __all__ = [
     "PSGLD", "SGHMC", "SGLD", "SGNHT", "Averaged", "Ensemble", "LangevinError", "Sample", "SampleStore", "Sampler",
-    "Santa", "average",
+    "Santa", "average", "load",
 ]
 
 
@@ -30,3 +34,10 @@ def __getattr__(name: str) -> Any:
             raise
         raise LangevinError("the estimator needs scikit-learn; install langevin[estimator]") from None
     return BayesianTextClassifier
+
+
+def load(folder: str | Path, **options: Any) -> Predictor:
+    """A predictor from an exported folder or a run; options as in `langevin.sharing.load`, which is imported here."""
+    from .sharing import load as load_folder
+
+    return load_folder(folder, **options)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .captioning import Captioning, Search, search_captions, sentence
+from .captioning import AveragedDecoder, Captioning, Search, search_captions, sentence
 from .coco import CocoScores, evaluate_captions, write_coco_results
 from .errors import LangevinError
 from .posterior.ensemble import Ensemble
@@ -35,7 +35,7 @@ def add_caption_scores(
     ensembles: dict[str, Ensemble] = {"averaged": run.ensemble, "single": run.single(run.samples[-1])}
     captions = {}
     for kind, ensemble in ensembles.items():
-        found = search_captions(ensemble, run.vocabulary, features, search, advance)
+        found = search_captions(AveragedDecoder(ensemble), run.vocabulary, features, search, advance)
         best = (sentence(run.vocabulary, hypotheses[0]) for hypotheses in found)
         captions[kind] = dict(zip(names, best, strict=True))
         write_coco_results(files[kind], captions[kind])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -42,41 +42,63 @@ class Search:
     max_length: int = 20
 
 
+class Decoder(Protocol):
+    """The next-word distribution of some captions, row by row, whatever stands behind it."""
+
+    def begin(self, features: Tensor) -> None:
+        """See these images: one row for each."""
+
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read a word in each row; p of the next, [rows, vocabulary]."""
+
+    def take(self, rows: Tensor) -> None:
+        """Go on with these rows, some of them twice, some not at all."""
+
+
+class AveragedDecoder:
+    """All samples of an ensemble at once; p is the mean over them, never a mean of logits."""
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        self.ensemble, self.carry = ensemble, None
+        self.device = next(ensemble.model.parameters()).device
+
+    def begin(self, features: Tensor) -> None:
+        self.carry = self.ensemble(features.to(self.device), method="begin")
+
+    def step(self, tokens: Tensor) -> Tensor:
+        logits, self.carry = self.ensemble(tokens.to(self.device), carry=self.carry, method="step")
+        return torch.softmax(logits, -1).mean(0).cpu()
+
+    def take(self, rows: Tensor) -> None:
+        self.carry = reorder(self.carry, rows.to(self.device))
+
+
 @torch.no_grad()
 def search_captions(
-    ensemble: Ensemble, vocabulary: Vocabulary, features: Tensor, search: Search,
+    decoder: Decoder, vocabulary: Vocabulary, features: Tensor, search: Search,
     advance: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
     """The best captions of each image, [images, width] → best first. `advance` is called after each image."""
     found = []
     for some in torch.split(features, IMAGES_AT_ONCE):
-        found += search_some(ensemble, vocabulary, some, search)
+        found += search_some(decoder, vocabulary, some, search)
         for _ in some:
             advance()
     return found
 
 
-def search_some(
-    ensemble: Ensemble, vocabulary: Vocabulary, features: Tensor, search: Search
-) -> list[list[Hypothesis]]:
+def search_some(decoder: Decoder, vocabulary: Vocabulary, features: Tensor, search: Search) -> list[list[Hypothesis]]:
     """One beam search over these images. `<start>` and `<unk>` are never written; nobody gets their probability."""
-    never = torch.tensor([vocabulary.numbers[START], vocabulary.numbers[UNKNOWN]])
-    device = next(ensemble.model.parameters()).device
-    carry = ensemble(features.to(device), method="begin")
+    numbers = vocabulary.numbers
+    never = torch.tensor([numbers[START], numbers[UNKNOWN]])
 
     def step(tokens: Tensor) -> Tensor:
-        nonlocal carry
-        logits, carry = ensemble(tokens.to(device), carry=carry, method="step")
-        p = torch.softmax(logits, -1).mean(0)
-        return p.log().index_fill_(1, never.to(device), -torch.inf).cpu()
+        return decoder.step(tokens).log().index_fill_(1, never, -torch.inf)
 
-    def take(rows: Tensor) -> None:
-        nonlocal carry
-        carry = reorder(carry, rows.to(device))
-
-    first = step(torch.full((len(features),), vocabulary.numbers[START]))
+    decoder.begin(features)
+    first = step(torch.full((len(features),), numbers[START]))
     return beam_search(
-        first, step, take, end=vocabulary.numbers[END], beam=search.beam, top=search.top, alpha=search.length_power,
+        first, step, decoder.take, end=numbers[END], beam=search.beam, top=search.top, alpha=search.length_power,
         max_length=search.max_length,
     )
 
@@ -157,19 +179,20 @@ def caption_images(
     """For each image its best captions with their uncertainty and, if asked for, those of some single samples."""
     features.expect_width(run.width)
     values = features.values.float()
-    found = search_captions(run.ensemble, run.vocabulary, values, search, advance)
+    found = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, values, search, advance)
     shown = choose(run.samples, "thinned", per_sample) if per_sample else []
-    alone = [search_captions(run.single(sample), run.vocabulary, values, search, advance) for sample in shown]
+    singles = [AveragedDecoder(run.single(sample)) for sample in shown]
+    alone = [search_captions(single, run.vocabulary, values, search, advance) for single in singles]
     pictures = []
     for number, (name, captions) in enumerate(zip(features.names, found, strict=True)):
         row = values[number].expand(len(captions), -1)
         each = word_probabilities(run.ensemble, run.vocabulary, row, captions)
-        singles = [
+        others = [
             {"step": sample.step, "captions": [
                 {"caption": sentence(run.vocabulary, c), "log_prob": c.log_prob, "score": c.score} for c in own[number]
             ]}
             for sample, own in zip(shown, alone, strict=True)
         ]
         told = [describe(run.vocabulary, c, log_p) for c, log_p in zip(captions, each, strict=True)]
-        pictures.append({"image": name, "captions": told, "per_sample": singles})
+        pictures.append({"image": name, "captions": told, "per_sample": others})
     return pictures

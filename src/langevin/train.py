@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .clipping import Clipper
 from .errors import LangevinError
@@ -51,6 +51,8 @@ class Trainer:
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
         self.sampler = SAMPLERS[name](self.trained, num_data=task.num_data, seed=self.recipe.run.seed, **settings)
         self.pace = Pace(self.recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
+        self.as_sample: Callable[[nn.Module], nn.Module] = getattr(task, "as_sample", lambda model: model)
+        """What is kept of the model as a sample: itself, unless the task has something to mend at the end."""
         self.clipper = Clipper(self.recipe.run.clip, self.recipe.run.clip_norm)
         self.store = folder.store()
         self.step, self.recorded, self.stopped_early = 0, 0, False
@@ -118,7 +120,8 @@ class Trainer:
     def _record(self) -> None:
         """Validate, keep the sample if it is one, and note a line of the learning curve."""
         self.evaluating = True
-        log_probs = self.task.log_probs(self.model, "valid")
+        model = self.as_sample(self.model) if self.pace.is_sample(self.step) else self.model
+        log_probs = self.task.log_probs(model, "valid")
         self.evaluating = False
         line: dict[str, Any] = {
             "step": self.step,
@@ -129,7 +132,7 @@ class Trainer:
             "valid": self.task.metrics(log_probs, "valid"),
         }
         if self.pace.is_sample(self.step):
-            self.store.append(self.model, self.step, epoch=line["epoch"], temperature=line["temperature"])
+            self.store.append(model, self.step, epoch=line["epoch"], temperature=line["temperature"])
             self.running.add(log_probs)
             line["average"] = self.task.metrics(self.running.value(), "valid")
         self.history.append(line)

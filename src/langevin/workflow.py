@@ -21,13 +21,15 @@ from .tasks.language_model import LanguageModelTask
 from .train import Trainer, prepare_device
 
 
-def start(recipe: Recipe, out: Path, *, overwrite: bool = False) -> Trainer:
-    """A trainer in a new run folder."""
+def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str, Any] | None = None) -> Trainer:
+    """A trainer in a new run folder, which remembers what is said `about` it."""
     prepare_device(recipe)
+    if recipe.sampler.temperature == "auto":
+        raise LangevinError("temperature is still 'auto'; choose it first with tune.with_chosen_temperature")
     task = open_task(recipe)
     if overwrite and (out / RECIPE).is_file():
         shutil.rmtree(out)
-    return Trainer(RunFolder.create(out, recipe, task.vocabulary, task.facts), task)
+    return Trainer(RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {})), task)
 
 
 def resume(path: Path) -> Trainer:
@@ -35,6 +37,10 @@ def resume(path: Path) -> Trainer:
     folder = RunFolder(path)
     if folder.chains:
         raise LangevinError(f"expected one run in {path}, got {len(folder.chains)} chains; use chains.resume_chains")
+    if "teacher" in folder.origin:
+        from .distill import resume_student  # it stands on this file
+
+        return resume_student(folder)
     return Trainer(folder, open_run_task(folder))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from langevin.data.datasets import DATASETS
 from langevin.data.sentences import KNOWN, read_corpus_of_sentences, read_sentences, read_texts
-from langevin.data.tokens import build_vocabulary, encode, split_unknown, words_of
+from langevin.data.tokens import build_vocabulary, encode, words_of
 from langevin.errors import LangevinError
 
 PAIRS = [("Who wrote this ?", "person"), ('Where is Rome, "the city"?', "place"), ("", "person"), ("Né où ?", "place")]
@@ -101,6 +101,8 @@ def test_texts_alone(tmp_path):
 def test_words_and_signs():
     assert words_of("Don't stop -- it's 3.5$!", "words") == ["Don't", "stop", "-", "-", "it's", "3", ".", "5", "$", "!"]
     assert words_of("Who wrote this ?", "words") == words_of("Who wrote this ?", "space")
+    cleaned = words_of('It\'s "bright-eyed" (and café-born) -- don\'t you think?', "cleaned")
+    assert cleaned == ["It", "'s", "bright", "eyed", "(", "and", "café", "born", ")", "do", "n't", "you", "think", "?"]
 
 
 def test_vocabulary_and_unknown_words():
@@ -109,7 +111,6 @@ def test_vocabulary_and_unknown_words():
     assert encode(["a", "c", "b"], vocabulary).tolist() == [1, 0, 2]
     assert encode([], vocabulary).shape == (0,)
     assert build_vocabulary([["b", "a", "a"]], min_count=1, max_size=2).tokens == ["<unk>", "a"]
-    assert split_unknown(["a", "b?"], vocabulary) == ["a", "b", "?"]
 
 
 @pytest.mark.data

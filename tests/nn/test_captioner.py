@@ -10,7 +10,9 @@ TOKENS = torch.randint(20, (5, 7), generator=torch.Generator().manual_seed(2))
 def build(**settings):
     torch.manual_seed(0)
     defaults = {"cell": "lstm", "embed": 8, "hidden": 16, "layers": 1}
-    return Captioner(12, 20, **(defaults | settings))
+    model = Captioner(12, 20, **(defaults | settings))
+    model.centre_on(FEATURES + 2)
+    return model
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
@@ -29,15 +31,21 @@ def test_equals_torch_with_the_image_as_first_input():
     model = build()
     layer = torch.nn.LSTM(8, 16, batch_first=True)
     layer.load_state_dict(dict(model.recurrent.layers[0].state_dict()))
-    scaled = FEATURES / FEATURES.square().mean(1, keepdim=True).sqrt()
+    scaled = (FEATURES - model.centre) / model.spread
     inputs = torch.cat([model.image(scaled)[:, None], model.embedding(TOKENS)], 1)
     torch.testing.assert_close(model(FEATURES, TOKENS), model.output(layer(inputs)[0][:, 1:]))
 
 
-def test_the_scale_of_features_does_not_matter_and_zero_is_harmless():
-    model = build()
-    torch.testing.assert_close(model(FEATURES, TOKENS), model(100 * FEATURES, TOKENS))
-    assert torch.isfinite(model(torch.zeros(5, 12), TOKENS)).all()
+def test_place_and_scale_of_features_do_not_matter():
+    one, other = build(), build()
+    one.centre_on(FEATURES)
+    other.centre_on(100 * FEATURES + 7)
+    torch.testing.assert_close(one(FEATURES, TOKENS), other(100 * FEATURES + 7, TOKENS), rtol=1e-4, atol=1e-5)
+    seen = (FEATURES - one.centre) / one.spread
+    torch.testing.assert_close(seen.mean(0), torch.zeros(12), rtol=0, atol=1e-6)
+    torch.testing.assert_close(seen.square().sum(1).mean(), torch.tensor(8.0))
+    one.centre_on(torch.ones(4, 12))  # all alike
+    assert torch.isfinite(one(torch.zeros(5, 12), TOKENS)).all()
 
 
 def test_the_image_and_earlier_words_matter_later_words_do_not():
@@ -81,3 +89,21 @@ def test_bfloat16_products_follow_float32(kind):
     torch.manual_seed(5)
     assert (short.float() - model(FEATURES, TOKENS)).abs().max() < 0.05
     assert all(p.grad is None or p.grad.dtype == torch.float32 for p in model.parameters())
+
+
+def test_positive_features_of_a_wide_network_are_not_lost():
+    """A preconditioned optimiser must not drive the first input into saturation, where all images look alike."""
+    torch.manual_seed(0)
+    classes = torch.arange(64) % 4
+    pattern = torch.rand(4, 1024)
+    features = (0.5 + pattern[classes] + 0.3 * torch.randn(64, 1024)).abs()
+    tokens = torch.stack([torch.full((64,), 19), classes], 1)
+    model = Captioner(1024, 20, cell="lstm", embed=16, hidden=16, layers=1)
+    model.centre_on(features)
+    optimiser = torch.optim.RMSprop(model.parameters(), lr=3e-3)
+    for _ in range(60):
+        optimiser.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(features, tokens[:, :1])[:, 0], tokens[:, 1])
+        loss.backward()
+        optimiser.step()
+    assert loss < 0.1  # without the centre it stays near log 4

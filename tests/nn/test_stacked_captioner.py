@@ -11,7 +11,9 @@ FEATURES = torch.randn(13, 12, generator=torch.Generator().manual_seed(1))
 def members(cell, layers, tied=False):
     for seed in range(3):
         torch.manual_seed(seed)
-        yield Captioner(12, 20, cell=cell, embed=16 if tied else 8, hidden=16, layers=layers, tied=tied).eval()
+        model = Captioner(12, 20, cell=cell, embed=16 if tied else 8, hidden=16, layers=layers, tied=tied).eval()
+        model.centre_on(FEATURES + seed)
+        yield model
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])

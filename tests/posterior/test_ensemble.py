@@ -34,10 +34,11 @@ def mean_of(each):
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("cell", list(CELLS))
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(("tied", "hidden"), [(False, 7), (True, 7), (True, 13)])
 @torch.no_grad()
-def test_language_model_equals_the_loop_and_carries_state(plan, cell, layers, tied):
-    members = language_models(cell, layers, tied=tied)
+def test_language_model_equals_the_loop_and_carries_state(plan, cell, layers, tied, hidden):
+    """With 13 features for 11 types the first layer is a table."""
+    members = language_models(cell, layers, tied=tied, hidden=hidden)
     ensemble = Ensemble(members[0], members, plan=plan)
     tokens = torch.randint(V, (3, 9))
     expected = torch.stack([m(tokens)[0].log_softmax(-1) for m in members])
@@ -59,6 +60,14 @@ def test_a_state_may_go_from_one_plan_to_the_other():
     for first, then in ((one, other), (other, one)):
         carry = first(tokens[:, :5])[1]
         close(then(tokens[:, 5:], carry=carry)[0], one(tokens)[0][:, :, 5:])
+
+
+@torch.no_grad()
+def test_a_state_dict_may_name_tied_weights_twice():
+    members, tokens = language_models(tied=True), torch.randint(V, (1, 3))
+    assert "output.weight" in members[0].state_dict()
+    got = Ensemble(members[0], [m.state_dict() for m in members])(tokens)[0]
+    close(got, torch.stack([m(tokens)[0] for m in members]))
 
 
 @torch.no_grad()

@@ -85,6 +85,21 @@ def test_log_probs_are_in_the_order_of_the_sentences(small):
     assert expected.shape == (98, 3)
 
 
+def test_dropout_masks_come_from_their_seed(small):
+    task = open_task(small("dropout=0.5"))
+    model = task.build_model()
+    masked = task.log_probs(model, "test", 3)
+    assert masked.equal(task.log_probs(model, "test", 3))
+    assert not masked.equal(task.log_probs(model, "test", 4))
+    assert not masked.equal(task.log_probs(model, "test"))
+
+
+def test_half_precision_trains(small, tmp_path):
+    trainer = start(small("precision=bfloat16", "epochs=2"), tmp_path / "run")
+    trainer.run()
+    assert trainer.history[-1]["train_loss"] < 1.2
+
+
 @pytest.mark.parametrize("more", [["cell=gru"], ["dropout=0.5"], ["dropout=0.3", "dropout_kind=gal", "layers=2"]])
 def test_it_learns_and_resumes_to_the_same_bits(small, tmp_path, more):
     recipe = small("epochs=4", *more)
@@ -198,6 +213,13 @@ def test_trec_for_a_few_steps(real_data, tmp_path, method):
     trainer.run()
     assert evaluate_run(tmp_path / "run", "test", Selection())["averaged"]["sentences"] == 500
     assert resume(tmp_path / "run").finished
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "types", "tokens"), [("mr", 62, 75), ("cr", 83, 80), ("trec", 67, 72)])
+def test_words_of_the_benchmarks_are_found_as_often_as_is_known(real_data, name, types, tokens):
+    facts = open_task(load_recipe(f"{name}-psgld")).facts
+    assert (round(100 * facts["coverage"]["types"]), round(100 * facts["coverage"]["tokens"])) == (types, tokens)
 
 
 @pytest.mark.data

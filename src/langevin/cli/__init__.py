@@ -9,10 +9,25 @@ from rich.text import Text
 from ..errors import LangevinError
 from ..report.terminal import messages, show_log
 from ..startup import prepare_process
-from . import captioning, classifying, evaluating, inspecting, judging, training
+from . import (
+    captioning,
+    classifying,
+    crossvalidating,
+    diagnosing,
+    evaluating,
+    inspecting,
+    judging,
+    reporting,
+    reproducing,
+    sharing,
+    training,
+)
 from .app import app
 
-__all__ = ["app", "captioning", "classifying", "evaluating", "inspecting", "judging", "main", "training"]
+__all__ = [
+    "app", "captioning", "classifying", "crossvalidating", "diagnosing", "evaluating", "inspecting", "judging",
+    "main", "reporting", "reproducing", "sharing", "training",
+]
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import typer
 from ..captioning import Captioning, Search, caption_images
 from ..data.image_features import named_rows, read_features
 from ..errors import LangevinError
+from ..pictures import features_of_pictures
 from ..report.captions import caption_table
 from ..report.terminal import counting, messages, screen
 from ..workflow import Selection
@@ -22,6 +23,8 @@ def caption(
     folder: Folder,
     images: Annotated[list[str] | None, typer.Argument(metavar="IMAGE", help="pictures; names with --features")] = None,
     features: Annotated[Path | None, typer.Option(help="image features: .npy, .npz or .safetensors")] = None,
+    extractor: Annotated[Path | None, typer.Option(help="ResNet-50 weights: .npz or .safetensors")] = None,
+    preprocess: Annotated[str, typer.Option(help="how the extractor sees pictures: caffe or torchvision")] = "caffe",
     names: Annotated[Path | None, typer.Option(help="names of the feature rows, one a line")] = None,
     beam: Annotated[int, typer.Option(help="width of the beam search")] = 5,
     top: Annotated[int, typer.Option(help="how many captions of each image")] = 3,
@@ -37,9 +40,12 @@ def caption(
 ) -> None:
     """Captions of images from the averaged model, with the uncertainty of each."""
     search = Search(beam, min(top, beam) if beam > 0 else top, length_power, max_length)
-    if features is None:
-        raise LangevinError("expected --features FILE, got none")
-    given = named_rows(read_features(features, names, named=bool(images)), images)
+    if features is not None:
+        given = named_rows(read_features(features, names, named=bool(images)), images)
+    elif images:
+        given = features_of_pictures([Path(image) for image in images], extractor, preprocess)
+    else:
+        raise LangevinError("expected pictures or --features FILE, got neither; name an image to describe")
     run = Captioning.open(folder, Selection(select, samples, discard, skip_damaged))
     with counting("images", quiet or as_json) as begin:
         pictures = caption_images(run, given, search, per_sample, begin(len(given.names) * (1 + per_sample)))

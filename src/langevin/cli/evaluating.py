@@ -11,10 +11,11 @@ import typer
 
 from ..caption_scores import add_caption_scores
 from ..captioning import Search
+from ..compare import add_models
 from ..explain import explain_run
 from ..generate import generate as generate_tokens
 from ..report.explanation import draw_explanation, explanation_table
-from ..report.summary import curve_table, evaluation_table
+from ..report.summary import curve_table, evaluation_table, models_table
 from ..report.terminal import counting, messages, screen
 from ..runfolder import RunFolder
 from ..train import prepare_device
@@ -34,6 +35,8 @@ def evaluate(
     curve: Annotated[bool, typer.Option("--curve", help="all three collections by number of samples")] = False,
     captions: Annotated[Path | None, typer.Option(help="caption the split into this file, with BLEU … CIDEr")] = None,
     beam: Annotated[int, typer.Option(help="width of the beam search for --captions")] = 5,
+    weight_average: Annotated[bool, typer.Option("--weight-average", help="the mean of the weights beside")] = False,
+    student: Annotated[Path | None, typer.Option(metavar="DIR", help="a distilled run beside, with costs")] = None,
     skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -44,6 +47,8 @@ def evaluate(
         result = evaluate_run(folder, split, chosen, text, begin, curve=curve, mc_dropout=mc_dropout)
         if captions is not None:
             result = add_caption_scores(result, chosen, Search(beam=beam), captions, begin)
+        if weight_average or student is not None:
+            result = add_models(result, chosen, text, student, begin)
     for problem in result["skipped"]:
         messages.print(f"skipped: {problem}", style="yellow")
     for note in result.get("notes", []):
@@ -54,6 +59,8 @@ def evaluate(
         screen.print(evaluation_table(result))
         if curve:
             screen.print(curve_table(result["curve"]))
+        if "models" in result:
+            screen.print(models_table(result["models"]))
 
 
 @app.command()

@@ -1,25 +1,18 @@
-"""Commands that look: show, recipes, data, record, tables."""
+"""Commands that look: show, recipes, data."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from ..data.datasets import DATASETS
-from ..errors import LangevinError
-from ..files import write_atomic
 from ..recipe import load_recipe, shipped
 from ..report.chains import chains_table
-from ..report.results import record as record_run
-from ..report.results import refresh
 from ..report.summary import learning_table, run_summary
-from ..report.terminal import counting, screen, table
-from ..runfolder import RunFolder, write_json
-from .app import Folder, Json, Overwrite, app
+from ..report.terminal import screen, table
+from ..runfolder import RunFolder
+from .app import Folder, Json, app
 
 
 @app.command()
@@ -60,25 +53,3 @@ def data(as_json: Json = False) -> None:
     ], words=True))
     for problem in (problem for s in states for problem in s["problems"][:1]):
         screen.print(Text(problem))
-
-
-@app.command()
-def record(
-    folder: Folder,
-    out: Annotated[Path, typer.Option(help="the JSON file to write")],
-    overwrite: Overwrite = False,
-) -> None:
-    """Evaluate a finished run on validation and test, every collection, and keep the numbers."""
-    if out.exists() and not overwrite:
-        raise LangevinError(f"{out} exists; choose another --out or allow --overwrite")
-    with counting("samples") as begin:
-        write_json(out, record_run(folder, begin))
-
-
-@app.command()
-def tables(
-    readme: Annotated[Path, typer.Option(help="the page to refresh")] = Path("README.md"),
-    results: Annotated[Path, typer.Option(help="folder of recorded numbers")] = Path("results"),
-) -> None:
-    """Make the table of results in the README anew from the recorded numbers."""
-    write_atomic(readme, refresh(readme.read_text(), results).encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -13,12 +13,13 @@ from ..chains import resume_chains, start_chains
 from ..classifying import imbalance
 from ..demo import run_demo
 from ..errors import LangevinError
-from ..recipe import load_recipe
+from ..recipe import Recipe, load_recipe
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, duration, messages, screen, table
 from ..runfolder import RunFolder
 from ..train import Interrupted, Trainer
+from ..tune import with_chosen_temperature
 from ..workflow import resume as resume_run
 from ..workflow import start, train_until_done
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, app
@@ -72,8 +73,9 @@ def train(
         raise LangevinError(f"expected a recipe for {task!r}, {named} is for {loaded.task!r}; leave --task out")
     own = text or labelled
     target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
+    loaded, about = choose_temperature(loaded, target, quiet)
     if chains is None:
-        trainer = start(loaded, target, overwrite=overwrite)
+        trainer = start(loaded, target, overwrite=overwrite, about=about)
         say_imbalance(trainer.folder)
         finish(trainer, target, quiet, as_json)
     else:
@@ -116,6 +118,17 @@ def demo(
         messages.print("stopped; 'langevin demo' goes on where it was")
         raise typer.Exit(130) from None
     print(json.dumps(result.numbers)) if as_json else screen.print(result.page)
+
+
+def choose_temperature(recipe: Recipe, target: Path, quiet: bool) -> tuple[Recipe, dict[str, Any]]:
+    """Turn temperature="auto" into a number, and say what was tried."""
+    if recipe.sampler.temperature != "auto":
+        return recipe, {}
+    with TrainingProgress("temperature", quiet) as progress:
+        chosen, about = with_chosen_temperature(recipe, target, progress)
+    tried = ", ".join(f"{t}: {nll:.4f}" for t, nll in about["temperature_choice"]["valid_nll"].items())
+    messages.print(f"temperature {chosen.sampler.temperature:g}, by validation nll ({tried})")
+    return chosen, about
 
 
 def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> None:

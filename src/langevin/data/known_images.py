@@ -57,4 +57,18 @@ IMAGE_SETS: dict[str, tuple[About, dict[str, Listed]]] = {
             "features": ("resnet50_pool5_f16.npy", 0, "", "features [images, 2048]"),
         },
     ),
+    "resnet50": (
+        (
+            "resnet50", "ImageNet ResNet-50 without its classifier, for captions of pictures",
+            "none stated with the weights",
+            "It is the ResNet-50 of 2015 under torchvision's tensor names, convolutions in float16; --extractor takes "
+            "other weights.",
+        ),
+        {
+            "weights": (
+                "resnet50_v1_f16.npz", 47_407_776, "062430b71d03a6894221bc584cffa0f96113ead0da9830f5982b232c46d5e042",
+                "the tensors that torchvision names, up to the last pool",
+            ),
+        },
+    ),
 }

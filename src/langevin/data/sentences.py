@@ -12,7 +12,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class Sentences:
     def names(self) -> tuple[str, ...]:
         """The distinct labels: whole numbers by value, others by spelling."""
         distinct = set(self.labels)
-        if all(label.removeprefix("-").isdigit() for label in distinct):
+        if all(label.removeprefix("-").isdecimal() for label in distinct):
             return tuple(sorted(distinct, key=lambda label: (int(label), label)))
         return tuple(sorted(distinct))
 
@@ -66,7 +66,8 @@ def read_corpus_of_sentences(
     """{"all": …}, still to be split, or {"train": …, "test": …} where the set came with a test split."""
     if name_or_path in KNOWN:
         known = DATASETS[name_or_path]
-        return {key: parse(known.read(key), known.files[key].name, text_column, label_column) for key in known.files}
+        read = {key: parse(known.read(key), known.files[key].name, text_column, label_column) for key in known.files}
+        return {key: replace(sentences, tokens="cleaned") for key, sentences in read.items()}
     return {"all": read_sentences(Path(name_or_path), text_column, label_column)}
 
 

@@ -12,18 +12,27 @@ from .recurrent import Recurrent, State
 class Captioner(nn.Module):
     """A language model whose first input is the image (Vinyals et al. 2015).
 
-        x₀ = W·(v/rms(v)) + b,   x_t = embedding of word t,   h_t = LSTM(x_t, h_{t−1}),   logits_t = U·h_t + d
+        x₀ = W·(v − m)/s + b,   x_t = embedding of word t,   h_t = LSTM(x_t, h_{t−1}),   logits_t = U·h_t + d
 
-    Each feature vector v is divided by its root mean square, so that the features of any network start the model at
-    the scale of its word vectors; there is no other non-linearity before the recurrent layer, and nothing depends on
-    the rest of the batch. What the image step itself would predict is not used: the first word follows `<start>`.
+    m is the mean feature vector of the training images and s is such that ‖(v − m)/s‖² is the width of the word vectors
+    on average: constants that are kept with the weights, so that nothing depends on the rest of a batch. Without m the
+    image is lost: features are positive, a preconditioned step moves all 2048 weights of a unit the same way, x₀ grows
+    by lr·Σv ≈ 1 a step and saturates the gates alike for every image (Flickr8k, 160 steps of RMSprop, validation nll
+    3.31 with v/rms(v), unmoved when the images are permuted; 3.19 with m). s matters little: a third of it or three
+    times as much, and one s for each feature, are within 0.01. What the image step itself would predict is not used:
+    the first word follows `<start>`.
     """
+
+    centre: Tensor
+    spread: Tensor
 
     def __init__(
         self, width: int, vocabulary: int, *, cell: str, embed: int, hidden: int, layers: int, dropout: float = 0.0,
         dropout_kind: str = "naive", dropconnect: float = 0.0, tied: bool = False,
     ) -> None:
         super().__init__()
+        self.register_buffer("centre", torch.zeros(width))
+        self.register_buffer("spread", torch.ones(1))
         self.image = nn.Linear(width, embed)
         self.embedding = nn.Embedding(vocabulary, embed)
         self.recurrent = Recurrent(
@@ -60,10 +69,11 @@ class Captioner(nn.Module):
 
     def see(self, features: Tensor) -> Tensor:
         """[rows, width] → [rows, embed]."""
-        seen: Tensor = self.image(to_unit_scale(features))
+        seen: Tensor = self.image((features - self.centre) / self.spread)
         return seen
 
-
-def to_unit_scale(features: Tensor) -> Tensor:
-    """v / rms(v), row by row; a row of zeros stays."""
-    return features / features.square().mean(-1, keepdim=True).sqrt().clamp_min(1e-8)
+    def centre_on(self, features: Tensor) -> None:
+        """Take m and s from these images, those of the training split."""
+        self.centre.copy_(features.mean(0))
+        spread = ((features - self.centre).square().sum(1).mean() / self.image.out_features).sqrt()
+        self.spread.fill_(spread if spread > 0 else 1.0)

@@ -20,7 +20,7 @@ from .recurrent import Recurrent, State
 Direction = tuple[Tensor | None, ...]
 """Stacked weights of one direction of one layer: torch's weight_ih, weight_hh, bias_ih, bias_hh (None is zero)."""
 
-FEW_ROWS = 10
+FEW_ROWS = 8
 """Up to here `product` takes W·xᵀ, beyond x·Wᵀ. One thread, AVX2: [20, 512, 128] by one row 0.16 against 0.69 ms,
 [20, 10000, 200] by one row 7.4 against 26 ms, [20, 2048, 512] by five rows 9 against 14 ms, by twenty 77 against 59."""
 
@@ -105,12 +105,14 @@ class StackedRecurrent:
         self.samples, _, self.hidden = self.layers[0][0][1].shape
 
     def __call__(
-        self, x: Tensor, carry: Sequence[State] | None = None, lengths: Tensor | None = None
+        self, x: Tensor, carry: Sequence[State] | None = None, lengths: Tensor | None = None, *,
+        multiplied: bool = False,
     ) -> tuple[Tensor, list[State]]:
         """[S, rows, time, inputs] → [S, rows, time, outputs] and each layer's state, [S, directions, rows, hidden].
 
         With `lengths` [rows] a row ends there: outputs behind its end are zero, its state is that at its end, and the
-        backward direction begins at its end, so that a padded row gives what it gives alone.
+        backward direction begins at its end, so that a padded row gives what it gives alone. `multiplied`: x is already
+        W·x + b of the first layer, forward direction, and is not multiplied again.
         """
         if x.dim() != 4 or len(x) != self.samples:
             raise LangevinError(f"expected [S, rows, time, inputs] with S = {self.samples}, got {tuple(x.shape)}")
@@ -118,11 +120,15 @@ class StackedRecurrent:
         if lengths is not None:
             alive = (torch.arange(x.shape[2], device=x.device)[:, None] < lengths.to(x.device))[..., None]
         x, after = x.transpose(1, 2), []
+        inputs = x
         for number, layer in enumerate(self.layers):
             ways = []
             for direction, weights in enumerate(layer):
                 state = tuple(part[:, direction] for part in carry[number]) if carry is not None else self.zero(x)
-                ways.append(self.run(weights, x, state, alive, backward=direction == 1))
+                if not (multiplied and number == 0):
+                    w, _, b, _ = weights
+                    inputs = product(x.flatten(1, 2), w, b).view(*x.shape[:3], -1)
+                ways.append(self.run(weights, inputs, state, alive, backward=direction == 1))
             x = torch.cat([out for out, _ in ways], -1) if len(ways) > 1 else ways[0][0]
             after.append(tuple(torch.stack(parts, 1) for parts in zip(*(state for _, state in ways), strict=True)))
         return x.transpose(1, 2), after
@@ -143,16 +149,14 @@ class StackedRecurrent:
         return (zero, zero) if self.cell == "lstm" else (zero,)
 
     def run(
-        self, weights: tuple[Tensor, ...], x: Tensor, state: State, alive: Tensor | None, *, backward: bool
+        self, weights: tuple[Tensor, ...], inputs: Tensor, state: State, alive: Tensor | None, *, backward: bool
     ) -> tuple[Tensor, State]:
-        """One direction of one layer: [S, time, rows, inputs] → [S, time, rows, hidden] and the last state.
+        """One direction of one layer: [S, time, rows, gates] → [S, time, rows, hidden] and the last state.
 
         `alive` [time, rows, 1] says where a row has not ended: elsewhere its state stands still.
         """
-        w, u, b, c = weights
-        time, rows = x.shape[1:3]
-        inputs = product(x.flatten(1, 2), w, b)
-        inputs = inputs.view(len(inputs), time, rows, -1)
+        _, u, _, c = weights
+        time = inputs.shape[1]
         step, out = STEPS[self.cell], [inputs] * time
         for t in reversed(range(time)) if backward else range(time):
             after = step(inputs[:, t], u, c, state)
@@ -165,15 +169,24 @@ class StackedRecurrent:
 
 
 class StackedLanguageModel:
-    """`LanguageModel` for S samples: tokens [rows, time] → logits [S, rows, time, vocabulary] and the state of each."""
+    """`LanguageModel` for S samples: tokens [rows, time] → logits [S, rows, time, vocabulary] and the state of each.
+
+    With no more types than features, what the first layer makes of each type is a table not larger than the weights
+    that it saves to read: a quarter of the memory traffic of a step of two layers.
+    """
 
     def __init__(self, model: LanguageModel, weights: Mapping[str, Tensor]) -> None:
         self.embedding = StackedEmbedding(weights["embedding.weight"])
         self.recurrent = StackedRecurrent.of(model.recurrent, weights, "recurrent.")
         self.output = StackedLinear(weights["output.weight"], weights["output.bias"])
+        _, types, features = self.embedding.weight.shape
+        self.is_table = types <= features
+        if self.is_table:
+            w, _, b, _ = self.recurrent.layers[0][0]
+            self.embedding = StackedEmbedding(product(self.embedding.weight, w, b))
 
     def forward(self, tokens: Tensor, carry: list[State] | None = None) -> tuple[Tensor, list[State]]:
-        hidden, carry = self.recurrent(self.embedding(tokens), carry)
+        hidden, carry = self.recurrent(self.embedding(tokens), carry, multiplied=self.is_table)
         return self.output(hidden), carry
 
 
@@ -183,9 +196,9 @@ def with_biases(
     """Biases as [S, 1, gates]; for LSTM and RNN the two of torch act as one and are added here, once."""
     assert w is not None
     assert u is not None
-    zero = w.new_zeros(w.shape[:2])
-    b, c = zero if b is None else b, zero if c is None else c
-    return (w, u, b[:, None], c[:, None]) if cell == "gru" else (w, u, (b + c)[:, None], zero[:, None])
+    if b is None or c is None:
+        b = c = w.new_zeros(w.shape[:2])
+    return (w, u, b[:, None], c[:, None]) if cell == "gru" else (w, u, (b + c)[:, None], c[:, None])
 
 
 def lstm_step(inputs: Tensor, u: Tensor, _: Tensor, state: State) -> State:

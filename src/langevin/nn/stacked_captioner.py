@@ -7,15 +7,16 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from .captioner import Captioner, to_unit_scale
+from .captioner import Captioner
 from .recurrent import State
-from .stacked import STEPS, StackedEmbedding, StackedLinear, StackedRecurrent, product, share
+from .stacked import STEPS, StackedEmbedding, StackedLinear, StackedRecurrent, product
 
 
 class StackedCaptioner:
     """The methods of `Captioner` in evaluation mode, with an axis of samples in front of what they return."""
 
     def __init__(self, model: Captioner, weights: Mapping[str, Tensor]) -> None:
+        self.centre, self.spread = weights["centre"][:, None], weights["spread"][:, None]
         self.image = StackedLinear(weights["image.weight"], weights["image.bias"])
         self.embedding = StackedEmbedding(weights["embedding.weight"])
         self.recurrent = StackedRecurrent.of(model.recurrent, weights, "recurrent.")
@@ -28,7 +29,7 @@ class StackedCaptioner:
 
     def begin(self, features: Tensor) -> list[State]:
         """The states after the image, each [S, 1, rows, hidden]."""
-        seen = self.image(share(to_unit_scale(features), self.recurrent.samples))
+        seen = self.image((features - self.centre) / self.spread)
         return self.recurrent(seen[:, :, None])[1]
 
     def step(self, tokens: Tensor, carry: list[State]) -> tuple[Tensor, list[State]]:

@@ -1,7 +1,7 @@
 """Any model under `torch.func.vmap`, its layers on the stacked kernels.
 
-torch has no batching rule for its LSTM, GRU and RNN, and multiplies few rows by many matrices in the slow order. Here
-the linear, embedding and recurrent layers of a model get a rule each; all else of the model runs through torch's own.
+torch has no batching rule for its LSTM, GRU and RNN, multiplies few rows by many matrices in the slow order, and copies
+stacks of embeddings. Here these layers run under vmap, and fast; all else of the model goes by torch's own rules.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from .recurrent import CELLS, Recurrent, State
-from .stacked import StackedEmbedding, StackedLinear, StackedRecurrent, share
+from .stacked import FEW_ROWS, StackedRecurrent, share
 
 
 def vmappable(model: nn.Module) -> nn.Module:
@@ -32,9 +33,8 @@ class _Batched(torch.autograd.Function):
     """`apply(kernel, tensors…)`: under vmap, `kernel` on the tensors with their samples on the first axis."""
 
     @staticmethod
-    def forward(kernel: Callable[..., Any], *tensors: Tensor | None) -> Any:
-        one = kernel(*(tensor if tensor is None else tensor[None] for tensor in tensors))
-        return tuple(part[0] for part in one) if isinstance(one, tuple) else one[0]
+    def forward(kernel: Callable[..., tuple[Tensor, ...]], *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        return tuple(part[0] for part in kernel(*(tensor if tensor is None else tensor[None] for tensor in tensors)))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -47,31 +47,21 @@ class _Batched(torch.autograd.Function):
             for tensor, dim in zip(tensors, in_dims[1:], strict=True)
         ]
         result = kernel(*stacked)
-        return result, (0,) * len(result) if isinstance(result, tuple) else 0
+        return result, (0,) * len(result)
 
 
 batched: Callable[..., Any] = _Batched.apply
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    if x.dim() == 2:  # one vector for each sample
-        return StackedLinear(weight, bias)(x[:, None])[:, 0]
-    return StackedLinear(weight, bias)(x)
-
-
-def embedding(tokens: Tensor, weight: Tensor) -> Tensor:
-    shape = tokens.shape
-    if tokens.stride(0) == 0:
-        return StackedEmbedding(weight)(tokens[0].reshape(1, -1)).view(*shape, -1)
-    return StackedEmbedding(weight)(tokens.reshape(len(tokens), 1, -1)).view(*shape, -1)
-
-
 class VmapLinear(nn.Linear):
-    """nn.Linear."""
+    """nn.Linear; few rows as W·xᵀ, which is the faster order when there are many W."""
 
     def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = batched(linear, x, self.weight, self.bias)
-        return result
+        if x.dim() < 2 or x.numel() > FEW_ROWS * self.in_features:
+            return F.linear(x, self.weight, self.bias)
+        rows = x.reshape(-1, self.in_features)
+        y = torch.matmul(self.weight, rows.mT).mT.reshape(*x.shape[:-1], self.out_features)
+        return y if self.bias is None else y + self.bias
 
     @staticmethod
     def fits(_: nn.Module) -> bool:
@@ -79,11 +69,11 @@ class VmapLinear(nn.Linear):
 
 
 class VmapEmbedding(nn.Embedding):
-    """nn.Embedding; `max_norm` changes weights on the way and stays with torch."""
+    """nn.Embedding by `index_select`: torch's rule copies all of a stack of matrices for every token. `max_norm`
+    changes weights on the way and stays with torch."""
 
     def forward(self, tokens: Tensor) -> Tensor:
-        result: Tensor = batched(embedding, tokens, self.weight)
-        return result
+        return self.weight.index_select(0, tokens.flatten()).view(*tokens.shape, -1)
 
     @staticmethod
     def fits(module: nn.Module) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -37,6 +38,16 @@ class LogMean:
         if self.log_sum is None:
             raise LangevinError("an average needs at least one sample, got none")
         return self.log_sum - math.log(self.count)
+
+
+def members_of(model: nn.Module, samples: Iterable[Sample]) -> list[nn.Module]:
+    """A model for each sample, all in memory, in evaluation mode and without gradients."""
+    made = []
+    for sample in samples:
+        member = copy.deepcopy(model).eval().requires_grad_(False)
+        sample.load_into(member)
+        made.append(member)
+    return made
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,12 @@ class Ensemble:
     `plan` "batched" multiplies by the weights of all samples at once, "loop" runs sample after sample through torch's
     fused kernels, "auto" takes the faster of the two by the shape of the input. They agree but for rounding.
 
-    >>> ensemble = Ensemble(model, store)
-    >>> first = ensemble.log_probs(tokens)
-    >>> second = ensemble.log_probs(next_tokens, carry=first.carry)
+    >>> model = LanguageModel(9, cell="lstm", embed=4, hidden=4, layers=1)
+    >>> ensemble = Ensemble(model, [model, model])
+    >>> first = ensemble.log_probs(torch.tensor([[1, 2, 3]]))
+    >>> second = ensemble.log_probs(torch.tensor([[4]]), carry=first.carry)
+    >>> second.log_probs.shape
+    torch.Size([1, 1, 9])
     """
 
     def __init__(
@@ -79,16 +82,35 @@ class Ensemble:
         self.sources: list[Source] = choose(list(found), select, n)
         self.model, self.plan, self.twin = model, plan, vmappable(model)
         own = weights(model)
+        self.shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
+        self.aliases = {name for name, _ in named_tensors(model, True)} - set(own)  # other names of tied weights
         self.one_by_one: set[str] = set()  # methods of the model that vmap cannot run
         self.size = sum(tensor.numel() * tensor.element_size() for tensor in own.values())
         self.chunks = split(len(self.sources), self.size, free_memory(model) // 2 if memory is None else memory)
         self._loaded = _Chunk(self, self.sources) if len(self.chunks) == 1 else None
         if self._loaded is None:  # all must fit the model before the first prediction, not in the middle of it
             for number, source in enumerate(self.sources):
-                tensors_of(source, own, number)
+                self.tensors_of(source, number)
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    def tensors_of(self, source: Source, number: int) -> Mapping[str, Tensor]:
+        """The weights of one sample, refused if names or shapes are not those of the model."""
+        if isinstance(source, Sample):
+            tensors: Mapping[str, Tensor] = source.load()
+        else:
+            tensors = weights(source) if isinstance(source, nn.Module) else source
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in self.aliases}
+        got = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        if got != self.shapes:
+            name = min(name for name in self.shapes | got if self.shapes.get(name) != got.get(name))
+            label = source.path if isinstance(source, Sample) else f"sample {number}"
+            raise LangevinError(
+                f"expected samples of one shape, that of the model: {name} is {got.get(name, 'absent')} in {label}, "
+                f"{self.shapes.get(name, 'absent')} in the model; use samples of this model only"
+            )
+        return tensors
 
     @torch.no_grad()
     def __call__(self, *inputs: Any, carry: Any = None, method: str = "forward", **options: Any) -> Any:
@@ -168,11 +190,10 @@ class _Chunk:
 
     def __init__(self, ensemble: Ensemble, sources: list[Source]) -> None:
         self.model, self.twin, self.samples = ensemble.model, ensemble.twin, len(sources)
-        own = weights(self.model)
-        named = {name: tensor for name, tensor in named_tensors(self.model) if name in own}
+        named = {name: tensor for name, tensor in named_tensors(self.model) if name in ensemble.shapes}
         self.stack = {name: tensor.new_empty(self.samples, *tensor.shape) for name, tensor in named.items()}
         for number, source in enumerate(sources):
-            for name, tensor in tensors_of(source, own, number).items():
+            for name, tensor in ensemble.tensors_of(source, number).items():
                 self.stack[name][number] = tensor.detach()
         owner = {id(tensor): name for name, tensor in named.items()}
         every = {name: self.stack[owner[id(t)]] for name, t in named_tensors(self.model, True) if id(t) in owner}
@@ -188,8 +209,9 @@ class _Chunk:
                 for name, tensor in named_tensors(self.model):
                     if name in self.stack:
                         own = self.stack[name][number]
-                        is_weight = isinstance(tensor, nn.Parameter)
-                        instead[id(tensor)] = nn.Parameter(own, requires_grad=False) if is_weight else own
+                        if isinstance(tensor, nn.Parameter):  # of frozen weights torch.matmul makes many small products
+                            own = nn.Parameter(own, requires_grad=tensor.requires_grad)
+                        instead[id(tensor)] = own
                 self._members.append(copy.deepcopy(self.model, instead).eval())
         return self._members
 
@@ -251,23 +273,6 @@ def named_tensors(model: nn.Module, every: bool = False) -> Iterator[tuple[str, 
     """Parameters and buffers by name; with `every`, tied ones under each of their names."""
     yield from model.named_parameters(remove_duplicate=not every)
     yield from model.named_buffers(remove_duplicate=not every)
-
-
-def tensors_of(source: Source, own: Mapping[str, Tensor], number: int) -> Mapping[str, Tensor]:
-    """The weights of one sample, refused if names or shapes are not those of the model."""
-    if isinstance(source, Sample):
-        tensors: Mapping[str, Tensor] = source.load()
-    else:
-        tensors = weights(source) if isinstance(source, nn.Module) else source
-    expected, got = ({name: tuple(t.shape) for name, t in some.items()} for some in (own, tensors))
-    if expected != got:
-        name = min(name for name in expected | got if expected.get(name) != got.get(name))
-        label = source.path if isinstance(source, Sample) else f"sample {number}"
-        raise LangevinError(
-            f"expected samples of one shape, that of the model: {name} is {got.get(name, 'absent')} in {label}, "
-            f"{expected.get(name, 'absent')} in the model; use samples of this model only"
-        )
-    return tensors
 
 
 def split(samples: int, size: int, memory: int) -> list[slice]:

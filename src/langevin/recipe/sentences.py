@@ -21,8 +21,9 @@ class SentenceData(Table):
     test_share: float = Field(0.1, ge=0, lt=1, description="of all sentences, where no test is given and no fold")
     folds: int = Field(10, ge=2, description="of cross-validation, where no test split is given")
     fold: int | None = Field(None, ge=0, description="the fold that is the test split of this run")
-    tokens: Literal["space", "words"] | None = Field(
-        None, description="None: 'space' for 'label text' lines, which are tokenised; 'words' (and signs) otherwise"
+    tokens: Literal["space", "words", "cleaned"] | None = Field(
+        None, description="how texts become words; None: 'cleaned' for the named sets, 'space' for 'label text' "
+        "lines, 'words' for CSV, TSV and JSONL"
     )
     vocabulary: Literal["train", "all"] = Field("train", description="words of the training split or of all splits")
     min_count: int = Field(1, ge=1)

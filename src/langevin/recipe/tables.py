@@ -43,8 +43,8 @@ class SamplerSettings(Table):
 
     name: str = "psgld"
     lr: float = Field(2e-3, gt=0)
-    temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^[0-9.]+/N$")] | None = None
-    """A number, or a number over N such as "2/N", the temperature of the authors' released code."""
+    temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^([0-9.]+/N|auto)$")] | None = None
+    """A number; a number over N such as "2/N", the authors' released code; or "auto", chosen on validation data."""
     prior_var: float | None = Field(None, gt=0)
     preconditioner: Literal["rmsprop", "adagrad"] | None = None
     beta: float | None = Field(None, ge=0, lt=1)
@@ -75,7 +75,9 @@ class SamplerSettings(Table):
     def resolved(self, num_data: float) -> tuple[str, dict[str, Any]]:
         """Name of the sampler and the settings to build it with; an optimiser becomes its sampler at T = 0."""
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
-        if isinstance(self.temperature, str):
+        if self.temperature == "auto":
+            given["temperature"] = 1.0  # stands for the number until `tune` has found it
+        elif isinstance(self.temperature, str):
             given["temperature"] = float(self.temperature.removesuffix("/N")) / num_data
         twin = dict(OPTIMISERS.get(self.name, {"name": self.name}))
         base = {"temperature": 0.0 if self.name in OPTIMISERS else 1.0}

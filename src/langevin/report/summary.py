@@ -38,6 +38,8 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
                      f"commit {origin['commit']}",
         "machine": f"{origin['machine']['threads']} threads on {origin['machine']['device']}",
     }
+    if "teacher" in origin:
+        facts["teacher"] = f"{len(origin['teacher']['samples'])} samples of {origin['teacher']['run']}"
     if folder.chains:  # each has a curve of its own; what their average scores is known only by evaluating it
         facts["chains"] = f"{len(folder.chains)}, seeds {', '.join(str(c.recipe.run.seed) for c in folder.chains)}"
         history = []
@@ -90,6 +92,21 @@ def curve_table(curves: dict[str, list[float]], rows: int = 16) -> Group:
     counts = sorted({round(1 + i * (total - 1) / (rows - 1)) for i in range(rows)})
     body = [(str(n), *(f"{curves[how][n - 1]:.4f}" for how in curves)) for n in counts]
     return table("score by number of samples", ("samples", *curves), body)
+
+
+def models_table(rows: list[dict[str, Any]]) -> Group:
+    """Models beside each other: metrics, calibration, what they cost, and how much of the average they keep."""
+    other = ("model", "passes", "seconds_per_1000", "gap_closed")
+    names = [name for name in rows[-1] if name not in other]
+    body = [
+        (
+            row["model"], *(number(row[n]) if n in row else "" for n in names), str(row["passes"]),
+            f"{row['seconds_per_1000']:.4f}" if "seconds_per_1000" in row else "",
+            "" if row["gap_closed"] is None else f"{row['gap_closed']:.0%}",
+        )
+        for row in rows
+    ]
+    return table("side by side", ("model", *names, "forward passes", "seconds for 1000", "NLL gap closed"), body)
 
 
 def number(value: float) -> str:

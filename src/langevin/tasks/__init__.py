@@ -3,7 +3,10 @@
 from importlib import import_module
 from typing import Any
 
+from torch import nn
+
 from ..data.vocab import Vocabulary
+from ..errors import LangevinError
 from ..recipe import Recipe
 from .base import Task
 
@@ -12,7 +15,7 @@ CLASSES = {
     "classify": ("classify", "ClassifyTask"),
     "caption": ("caption", "CaptionTask"),
 }
-"""File and class of each task; loaded when one is opened."""
+"""File and class of each task; loaded when one is opened. The file's `model_of` builds the model without the data."""
 
 
 def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None) -> Task:
@@ -22,4 +25,14 @@ def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[
     return task
 
 
-__all__ = ["Task", "open_task"]
+def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> nn.Module:
+    """The model of a run whose data need not be there, to load samples into: from what the run folder remembers."""
+    file, _ = CLASSES[recipe.task]
+    try:
+        model: nn.Module = import_module(f".{file}", __name__).model_of(recipe, vocabulary, facts)
+    except KeyError as missing:
+        raise LangevinError(f"expected {missing} among what is remembered of a {recipe.task} run, found none") from None
+    return model
+
+
+__all__ = ["Task", "model_of", "open_task"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +14,9 @@ from ..recipe import Recipe
 
 Carry = Any
 """The detached recurrent state that a batch hands to the next, or None where batches are independent."""
+
+Batch = tuple[Tensor, ...]
+"""What a model sees and what was observed, rows first in every tensor: rows of a batch are a batch."""
 
 
 class Task(Protocol):
@@ -30,6 +34,8 @@ class Task(Protocol):
     num_data: int
     """N: how many terms the mean training loss stands for."""
     batches_per_epoch: int
+    carries: bool
+    """Whether a batch begins with the state in which the one before ended."""
 
     def add_file(self, path: Path) -> str:
         """Offer a file of the user's as one more split; returns the split's name."""
@@ -38,6 +44,14 @@ class Task(Protocol):
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean negative log-likelihood of one training batch, and the state for the next."""
+
+    def training_batch(self, epoch: int, index: int) -> Batch: ...
+
+    def batches_of(self, split: str) -> Iterator[Batch]:
+        """A split in batches, in order."""
+
+    def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
+        """Logits [items, classes] of a batch, row after row; what was observed, [items]; and the state after it."""
 
     def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
         """Log-probabilities that can be averaged over samples: of each observed token, or of every class.

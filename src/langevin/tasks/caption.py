@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..errors import LangevinError
 from ..nn.captioner import Captioner
 from ..nn.initialise import initialise
 from ..recipe import CaptionData, Recipe
-from .base import Carry, refuse_changed_data
+from .base import Batch, Carry, refuse_changed_data
 
 SCORED_AT_ONCE = 256
 
@@ -34,7 +35,7 @@ class CaptionTask:
     and the gradient of a random batch is an unbiased estimate of its gradient, as the samplers assume.
     """
 
-    name, score = "caption", "nll"
+    name, score, carries = "caption", "nll", False
 
     def __init__(
         self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
@@ -80,12 +81,21 @@ class CaptionTask:
         return "file"
 
     def build_model(self) -> Captioner:
-        return build_captioner(self.recipe, self.features.width, len(self.vocabulary))
+        model = build_captioner(self.recipe, self.features.width, len(self.vocabulary))
+        model.centre_on(self.features.take(torch.unique(self.evaluated["train"].images)))
+        return model
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
-        batch = self.evaluated["train"].take(self.training.batch(epoch, index))
-        nll = self.word_nll(model, batch)
+        nll = self.word_nll(model, self.evaluated["train"].take(self.training.batch(epoch, index)))
         return nll.sum() * (self.batches_per_epoch / self.num_data), None
+
+    def training_batch(self, epoch: int, index: int) -> Batch:
+        return astuple(self.evaluated["train"].take(self.training.batch(epoch, index)))
+
+    def batches_of(self, split: str) -> Iterator[Batch]:
+        captions = self.evaluated[split]
+        for rows in torch.split(captions.lengths.argsort(stable=True), SCORED_AT_ONCE):
+            yield astuple(captions.take(rows))
 
     @torch.no_grad()
     def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
@@ -103,12 +113,17 @@ class CaptionTask:
         return scored
 
     def word_nll(self, model: nn.Module, batch: CaptionBatch) -> Tensor:
-        """−log p of each real word of a batch, flat; the softmax never sees the padding."""
+        """−log p of each real word of a batch, flat."""
+        logits, words, _ = self.logits(model, astuple(batch), None)
+        return F.cross_entropy(logits, words, reduction="none")
+
+    def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
+        """Of the real words of each row; the output layer never sees the padding."""
         assert isinstance(model, Captioner)
+        images, inputs, targets, real = batch
         device = next(model.parameters()).device
-        hidden = model.hidden(self.features.take(batch.images).to(device), batch.inputs.to(device))
-        logits = model.output(hidden[batch.real.to(device)])
-        return F.cross_entropy(logits, batch.targets[batch.real].to(device), reduction="none")
+        hidden = model.hidden(self.features.take(images).to(device), inputs.to(device))
+        return model.output(hidden[real.to(device)]), targets[real].to(device), None
 
     def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
         """Mean negative log-likelihood per word in nats (ends of captions included), and its exponential."""
@@ -116,8 +131,17 @@ class CaptionTask:
         return {"nll": nll, "perplexity": math.exp(min(nll, 700.0)), "tokens": log_probs.numel()}
 
 
+def astuple(batch: CaptionBatch) -> Batch:
+    return batch.images, batch.inputs, batch.targets, batch.real
+
+
+def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> Captioner:
+    """The model from what the run folder remembers."""
+    return build_captioner(recipe, int(facts["feature_width"]), len(vocabulary))
+
+
 def build_captioner(recipe: Recipe, width: int, vocabulary: int) -> Captioner:
-    """The model of a recipe with its first weights."""
+    """The model of a recipe with its first weights; a sample brings the centre of its features."""
     m = recipe.model
     model = Captioner(
         width, vocabulary, cell=m.cell, embed=m.embed or m.hidden, hidden=m.hidden, layers=m.layers, dropout=m.dropout,

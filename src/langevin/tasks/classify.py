@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..nn.classifier import SentenceClassifier
 from ..nn.initialise import initialise
 from ..posterior.calibration import calibration_metrics
 from ..recipe import Recipe, SentenceData
-from .base import Carry, refuse_changed_data
+from .base import Batch, Carry, refuse_changed_data
 from .labelled import check_classes, numbered, read_all, split
 
 ROWS, STEPS = 256, 8192
@@ -38,7 +38,7 @@ class ClassifyTask:
     The splits come from a hash of each sentence's number, not from the run's seed: given test, fold k, or a share.
     """
 
-    name, score = "classify", "error"
+    name, score, carries = "classify", "error", False
 
     def __init__(
         self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
@@ -51,7 +51,7 @@ class ClassifyTask:
         refuse_changed_data(data.corpus, sha256, facts)
         self.labels = next(iter(corpus.values())).names
         self.label_names = LABEL_NAMES.get(data.corpus, self.labels)
-        self.tokens = data.tokens or next(iter(corpus.values())).tokens
+        self.tokens: str = facts["tokens"] if facts else data.tokens or next(iter(corpus.values())).tokens
         check_classes(data, corpus, self.labels)
         parts, split_hash = split(data, corpus, self.labels)
         refuse_changed_split(split_hash, facts)
@@ -83,15 +83,14 @@ class ClassifyTask:
         self, sha256: str, split_hash: str, counts: Counter[str], corpus: dict[str, Sentences]
     ) -> dict[str, Any]:
         """What the run folder keeps: enough to build the model without the data, and to notice other data."""
-        texts = [text for part in self.texts.values() for text in part]
+        lengths = [len(words_of(text, self.tokens)) for part in self.texts.values() for text in part]
         embed = embedding_width(self.recipe, self.vectors)
         return {
             "data_sha256": sha256, "num_data": self.num_data, "split_sha256": split_hash,
             "labels": list(self.labels), "label_names": list(self.label_names),
             "class_counts": self.class_counts.tolist(), "split_sizes": {n: len(t) for n, t in self.texts.items()},
             "tokens": self.tokens, "embed": embed, "encodings": sorted({part.encoding for part in corpus.values()}),
-            "empty_texts": sum(not text.strip() for text in texts),
-            "cut_texts": sum(len(words_of(text, self.tokens)) > self.data.max_words for text in texts),
+            "empty_texts": lengths.count(0), "cut_texts": sum(length > self.data.max_words for length in lengths),
             "coverage": self.vectors.coverage(counts) if self.vectors else None,
             "vectors_sha256": self.vectors.sha256 if self.vectors else None,
         }
@@ -131,10 +130,21 @@ class ClassifyTask:
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the sentences of the batch."""
+        logits, labels, _ = self.logits(model, self.training_batch(epoch, index), None)
+        return F.cross_entropy(logits, labels), None
+
+    def training_batch(self, epoch: int, index: int) -> Batch:
         members, (tokens, lengths) = self.training.batch(epoch, index)
-        device = next(model.parameters()).device
-        logits = model(tokens.to(device), lengths.to(device))
-        return F.cross_entropy(logits, self.targets["train"][members].to(device)), None
+        return tokens, lengths, self.targets["train"][members]
+
+    def batches_of(self, split: str) -> Iterator[Batch]:
+        sentences = self.sentences[split]
+        for members in by_length(sentences, ROWS, STEPS):
+            yield *pad([sentences[number] for number in members]), self.targets[split][members]
+
+    def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
+        tokens, lengths, labels = (part.to(next(model.parameters()).device) for part in batch)
+        return model(tokens, lengths), labels, None
 
     def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
         """log p of every class, [sentences, classes]."""
@@ -159,6 +169,8 @@ def refuse_changed_vectors(name: str | None, now: dict[str, Any], facts: dict[st
 
 def embedding_width(recipe: Recipe, vectors: WordVectors | None) -> int:
     model = recipe.model
+    if model.tied:
+        raise LangevinError("a classifier has no output words to tie; set tied = false")
     if vectors and model.embed not in (None, vectors.dim):
         raise LangevinError(f"embed must be {vectors.dim} as in {vectors.name}, got {model.embed}; leave it out")
     return vectors.dim if vectors else model.embed or model.hidden
@@ -167,8 +179,6 @@ def embedding_width(recipe: Recipe, vectors: WordVectors | None) -> int:
 def build_classifier(recipe: Recipe, words: int, classes: int, embed: int) -> SentenceClassifier:
     """The model of a recipe with its first weights but no word vectors; a sample can be loaded into it."""
     m = recipe.model
-    if m.tied:
-        raise LangevinError("a classifier has no output words to tie; set tied = false")
     model = SentenceClassifier(
         words, classes, cell=m.cell, embed=embed, hidden=m.hidden, layers=m.layers,
         bidirectional=m.bidirectional is not False, dropout=m.dropout, dropout_kind=m.dropout_kind,
@@ -176,6 +186,11 @@ def build_classifier(recipe: Recipe, words: int, classes: int, embed: int) -> Se
     )
     initialise(model, m.init, m.init_scale, m.forget_bias, recipe.run.seed)
     return model
+
+
+def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> SentenceClassifier:
+    """The same from what the run folder remembers."""
+    return build_classifier(recipe, len(vocabulary), len(facts["labels"]), facts["embed"])
 
 
 @torch.no_grad()

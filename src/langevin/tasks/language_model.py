@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..nn.initialise import initialise
 from ..nn.language_model import LanguageModel
 from ..nn.recurrent import detach
 from ..recipe import Recipe, TextData
-from .base import Carry, refuse_changed_data
+from .base import Batch, Carry, refuse_changed_data
 
 
 class LanguageModelTask:
@@ -86,21 +87,36 @@ class LanguageModelTask:
         self.evaluated |= self.stream({"text": sequence})
         return "text"
 
+    def add_training(self, tokens: Tensor) -> None:
+        """Train on these streams too, [rows, time]: each follows one of the training streams."""
+        streams = self.evaluated["train"].streams
+        if isinstance(self.training, RandomBatches):
+            joint = torch.cat([self.training.sequence, tokens.flatten()])
+            self.training = RandomBatches(joint, self.data.batch_size, self.data.window, self.recipe.run.seed)
+        else:
+            self.training = SuccessiveBatches(torch.cat([streams, tokens], 1), self.data.window)
+        self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
+
     def build_model(self) -> LanguageModel:
-        m = self.recipe.model
-        model = LanguageModel(
-            len(self.vocabulary), cell=m.cell, embed=m.embed or m.hidden, hidden=m.hidden, layers=m.layers,
-            dropout=m.dropout, dropout_kind=m.dropout_kind, dropconnect=m.dropconnect, tied=m.tied,
-        )
-        initialise(model, m.init, m.init_scale, m.forget_bias, self.recipe.run.seed)
-        return model
+        return model_of(self.recipe, self.vocabulary)
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
-        inputs, targets = self.training.batch(epoch, index)
+        logits, targets, after = self.logits(model, self.training_batch(epoch, index), carry if index else None)
+        return F.cross_entropy(logits, targets), after
+
+    def training_batch(self, epoch: int, index: int) -> Batch:
+        return self.training.batch(epoch, index)
+
+    def batches_of(self, split: str) -> Iterator[Batch]:
+        """The streams of a split, without the few tokens after the last of them."""
+        batches = self.evaluated[split]
+        return (batches.batch(0, index) for index in range(len(batches)))
+
+    def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
+        inputs, targets = batch
         device = next(model.parameters()).device
-        logits, after = model(inputs.to(device), carry if self.carries and index else None)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.to(device).flatten())
-        return loss, detach(after) if self.carries else None
+        logits, after = model(inputs.to(device), carry if self.carries else None)
+        return logits.flatten(0, 1), targets.to(device).flatten(), detach(after) if self.carries else None
 
     @torch.no_grad()
     def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
@@ -114,6 +130,17 @@ class LanguageModelTask:
         """Mean negative log-likelihood per token in nats, and its exponential."""
         nll = -log_probs.double().mean().item()
         return {"nll": nll, "perplexity": math.exp(min(nll, 700.0)), "tokens": log_probs.numel()}
+
+
+def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any] | None = None) -> LanguageModel:
+    """The model of a recipe with its first weights."""
+    m = recipe.model
+    model = LanguageModel(
+        len(vocabulary), cell=m.cell, embed=m.embed or m.hidden, hidden=m.hidden, layers=m.layers, dropout=m.dropout,
+        dropout_kind=m.dropout_kind, dropconnect=m.dropconnect, tied=m.tied,
+    )
+    initialise(model, m.init, m.init_scale, m.forget_bias, recipe.run.seed)
+    return model
 
 
 def score_streams(model: nn.Module, batches: SuccessiveBatches, *, carries: bool) -> Tensor:

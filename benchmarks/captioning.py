@@ -1,0 +1,125 @@
+"""Captions of many images: all samples at once, against one sample and against one sample after another.
+
+`python -m benchmarks.captioning [--images 1000] [--samples 17] [--rounds 3] [--run DIR]`: without a run, weights are
+random, of the shape of the Flickr8k recipes, and every caption has `--words` words. Ratios within one run; times on one
+machine mean little elsewhere. The single picture is timed from its features on: the extractor comes on top.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from langevin.captioning import AveragedDecoder, Captioning, Search, as_one, search_captions
+from langevin.data.captions import START
+from langevin.data.vocab import END, UNKNOWN, Vocabulary
+from langevin.nn.captioner import Captioner
+from langevin.nn.stacked import reorder
+from langevin.startup import prepare_process
+from langevin.tasks.caption import build_captioner
+from langevin.workflow import Selection
+
+from .timing import Contender, interleave, ratio, timed
+
+WORDS, WIDTH, HIDDEN = 2537, 2048, 512
+MOST, LEAST, SECONDS = 14.0, 1.2, 2.0
+"""What is wanted: at most so many times one sample, at least so much faster than one after another, one picture."""
+
+
+class OneAfterAnother:
+    """The same averaged distribution from plain models that are run in turn, each with torch's fused kernels."""
+
+    def __init__(self, models: Sequence[Captioner]) -> None:
+        self.models, self.carries = models, list[object]()
+
+    def begin(self, features: Tensor) -> None:
+        self.carries = [model.begin(features) for model in self.models]
+
+    def step(self, tokens: Tensor) -> Tensor:
+        total = torch.zeros(())
+        for number, model in enumerate(self.models):
+            logits, self.carries[number] = model.step(tokens, self.carries[number])  # type: ignore[arg-type]
+            total = total + torch.softmax(logits, -1)
+        return total / len(self.models)
+
+    def take(self, rows: Tensor) -> None:
+        self.carries = [reorder(carry, rows) for carry in self.carries]
+
+
+def random_models(samples: int) -> list[Captioner]:
+    """Models of the shape of the recipes that never end a caption by themselves."""
+    models = []
+    for seed in range(samples):
+        torch.manual_seed(seed)
+        model = Captioner(WIDTH, WORDS + 3, cell="lstm", embed=HIDDEN, hidden=HIDDEN, layers=1).eval()
+        model.output.bias.data[0] = -10.0
+        models.append(model.requires_grad_(False))
+    return models
+
+
+def models_of(run: Captioning) -> list[Captioner]:
+    """A model for each sample of a trained run."""
+    models = []
+    for sample in run.samples:
+        model = build_captioner(run.folder.recipe, run.width, len(run.vocabulary)).eval().requires_grad_(False)
+        sample.load_into(model)
+        models.append(model)
+    return models
+
+
+def measure(
+    models: Sequence[Captioner], vocabulary: Vocabulary, features: Tensor, search: Search, rounds: int
+) -> dict[str, object]:
+    """Seconds of each way, the three ratios, and whether they are what is wanted."""
+    together, alone = AveragedDecoder(as_one(models[0], list(models))), AveragedDecoder(as_one(models[0], [models[-1]]))
+    turns = OneAfterAnother(models)
+    ways = {"all at once": together, "one sample": alone, "one after another": turns}
+
+    def all_images(decoder: AveragedDecoder | OneAfterAnother) -> list[tuple[int, ...]]:
+        return [found[0].tokens for found in search_captions(decoder, vocabulary, features, search)]
+
+    contenders = [Contender(name, timed(lambda d=decoder: all_images(d))) for name, decoder in ways.items()]
+    one = timed(lambda: search_captions(together, vocabulary, features[:1], search))
+    contenders.append(Contender("one picture", one))
+    same = [a == b for a, b in zip(all_images(together), all_images(turns), strict=True)]
+    seconds = interleave(contenders, rounds=rounds, seconds=None)
+    cost = ratio(seconds["all at once"], seconds["one sample"])
+    gain = ratio(seconds["one after another"], seconds["all at once"])
+    return {
+        "images": len(features), "samples": len(models), "beam": search.beam, "threads": torch.get_num_threads(),
+        "same_captions": sum(same) / len(same), "seconds": {name: s["median"] for name, s in seconds.items()},
+        "all_at_once_to_one_sample": cost, "one_after_another_to_all_at_once": gain,
+        "kept": {
+            f"at most {MOST:g} times one sample": cost["ratio"] <= MOST,
+            f"at least {LEAST:g} times faster than in turn": gain["ratio"] >= LEAST,
+            f"one picture within {SECONDS:g} s": seconds["one picture"]["median"] < SECONDS,
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    for name, value in {"images": 1000, "samples": 17, "beam": 5, "words": 12, "rounds": 3, "threads": 1}.items():
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--run", type=Path, default=None, help="a trained run instead of random weights")
+    given = parser.parse_args()
+    prepare_process()
+    torch.set_num_threads(given.threads)
+    if given.run is None:
+        vocabulary = Vocabulary("word", [END, *(f"w{number}" for number in range(WORDS)), UNKNOWN, START])
+        models = random_models(given.samples)
+    else:
+        run = Captioning.open(given.run, Selection(samples=given.samples))
+        vocabulary, models = run.vocabulary, models_of(run)
+    features = torch.rand(given.images, models[0].image.in_features, generator=torch.Generator().manual_seed(0))
+    search = Search(beam=given.beam, max_length=given.words)
+    print(json.dumps(measure(models, vocabulary, features, search, given.rounds), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Commands around the paper's tables and figures: reproduce, record, tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from ..errors import LangevinError
+from ..files import write_atomic
+from ..report.terminal import counting, messages, screen, table
+from ..reproduce.figures import FIGURES, draw_figure
+from ..reproduce.pages import ablation_table, claims_of, page, refresh, table_of
+from ..reproduce.record import record as record_run
+from ..reproduce.runs import execute, overview, state
+from ..reproduce.tables import cell_rows, claims, load
+from ..reproduce.targets import TARGETS, Target, target_named
+from ..runfolder import write_json
+from ..startup import available_cores
+from .app import Folder, Json, Overwrite, app
+
+Results = Annotated[Path, typer.Option(help="folder of recorded numbers")]
+
+
+@app.command()
+def reproduce(
+    target: Annotated[str | None, typer.Argument(help="a table or figure; none: list them with their state")] = None,
+    cells: Annotated[list[str] | None, typer.Option("--cells", help="only these cells (repeat the option)")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="minutes instead of hours; the numbers mean nothing")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="runs of each cell: seeds, or folds where the paper has folds")] = 1,
+    jobs: Annotated[int | None, typer.Option(min=1, help="runs side by side, one thread each")] = None,
+    out: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs/reproduce"),
+    results: Results = Path("results"),
+    dry: Annotated[bool, typer.Option("--dry", help="show what is there, run nothing")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run what is missing of a table or figure of the paper, and print it with the paper's numbers."""
+    if quick:
+        out = results = out.with_name(f"{out.name}-quick")
+    if target is None:
+        show_targets(out, results, seeds, as_json)
+        return
+    chosen = target_named(target)
+    runs = chosen.runs(tuple(cells or ()), seeds, quick)
+    missing = [run for run in runs if state(run, out, results) < 1]
+    if missing and not dry:
+        with counting("runs", as_json) as begin:
+            advance = begin(len(missing))
+            try:
+                execute(missing, out, results, jobs or available_cores(), lambda name: advance())
+            except KeyboardInterrupt:
+                messages.print(f"stopped; 'langevin reproduce {target}' goes on where it was")
+                raise typer.Exit(130) from None
+    if chosen.name in FIGURES and not dry:
+        path = draw_figure(chosen.name, out, results, out / f"{chosen.name}.png")
+        messages.print(f"drawn: {path}")
+    show_target(chosen, results, quick, as_json)
+
+
+def show_targets(out: Path, results: Path, seeds: int, as_json: bool) -> None:
+    listed = [overview(target, out, results, seeds) for target in TARGETS.values()]
+    if as_json:
+        print(json.dumps(listed))
+        return
+    lines = [
+        (o["target"], o["title"], o["state"], f"{o['recorded']} of {o['runs']}", str(o["minutes_left"])) for o in listed
+    ]
+    screen.print(table("targets", ("target", "what", "state", "runs", "minutes left, one core"), lines, words=True))
+
+
+def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> None:
+    recorded = load(results, target.cells)
+    if as_json:
+        rows: list[dict[str, Any]] = [
+            {key: (vars(value) if hasattr(value, "__dict__") else value) for key, value in row.items()}
+            for row in cell_rows(target, recorded)
+        ]
+        told = {"target": target.name, "quick": quick, "rows": rows, "claims": claims(target, recorded)}
+        print(json.dumps(told))
+        return
+    body = ablation_table(recorded) if target.name == "ablation" else table_of(target, recorded)
+    label = " (QUICK: tiny models, the numbers mean nothing)" if quick else ""
+    screen.print(Text(f"{target.title}{label}\n\n{body}\n\n{claims_of(target, recorded)}"))
+
+
+@app.command()
+def record(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="the JSON file to write")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Evaluate a finished run on validation and test, every collection, and keep the numbers."""
+    if out.exists() and not overwrite:
+        raise LangevinError(f"{out} exists; choose another --out or allow --overwrite")
+    with counting("samples") as begin:
+        write_json(out, record_run(folder, begin))
+
+
+@app.command()
+def tables(
+    readme: Annotated[Path, typer.Option(help="the page to refresh")] = Path("README.md"),
+    docs: Annotated[Path, typer.Option(help="the page of all tables")] = Path("docs/reproduce.md"),
+    results: Results = Path("results"),
+) -> None:
+    """Make the tables of results in the README and in docs/reproduce.md anew from the recorded numbers."""
+    write_atomic(readme, refresh(readme.read_text(), results).encode())
+    write_atomic(docs, page(results).encode())

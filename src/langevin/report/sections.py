@@ -1,0 +1,202 @@
+"""The parts of the page about a run, each from what was gathered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..draws import Draws
+from ..runfolder import RunFolder
+from .diagnosis import figure as digits
+from .diagnosis import ordinal, with_error
+from .figures import Line, draw_collections, draw_learning_curves, draw_lines, draw_reliability, finish
+from .html import Html, element, figure, parts, table
+from .story import Story
+from .summary import number, run_summary
+from .terminal import duration
+from .uncertain import METRICS, counted
+
+NAMES = {"nll": "NLL (nats)", "error": "error (%)", "perplexity": "perplexity", "brier": "Brier score", "ece": "ECE"}
+SAID = {"nll": "a mean NLL of {:.4f} nats", "error": "an error of {:.2f} %"}
+NONE_YET = "No samples were kept yet: the run has not passed its burn-in."
+
+
+def overview(story: Story) -> Html:
+    """What the run is and, in one sentence, what came out."""
+    facts = run_summary(story.folder)["facts"]
+    return parts(headline(story), table(
+        "The run", ("", ""), [(key, str(value)) for key, value in facts.items()], words=True,
+    ))
+
+
+def headline(story: Story) -> Html:
+    if story.evaluation is None:
+        return element("p", NONE_YET)
+    result, score = story.evaluation, story.task.score
+    single, averaged = result["single"][score], result["averaged"][score]
+    change = f" (the average changes it by {100 * (averaged / single - 1):+.1f} %)" if single else ""
+    return element(
+        "p", f"On the {story.split} split the average of {result['samples']} samples has ",
+        element("strong", SAID[score].format(averaged)),
+        f"; the last sample alone has {SAID[score].format(single)}{change}.", class_="headline",
+    )
+
+
+def learning(story: Story) -> Html:
+    """Validation scores and training loss against epochs."""
+    history = story.progress.get("history", [])
+    if not history:
+        return parts(element("p", "Nothing was recorded yet."))
+    scores = ["nll"] if "nll" in history[0]["valid"] else []
+    scores += [story.task.score] if story.task.score not in scores else []
+    size = (6.4, 3.8) if len(scores) == 1 else (4.9, 3.6)
+    figures = [learning_figure(history, score, story.folder.recipe.run.burn_in, size) for score in scores]
+    return parts(element("div", *figures, class_="figures"))
+
+
+def learning_figure(
+    history: list[dict[str, Any]], score: str, burn_in: float, size: tuple[float, float]
+) -> Html:
+    return figure(
+        lambda axes: draw_learning_curves(axes, learning_lines(history, score), burn_in, NAMES[score]),
+        f"{NAMES[score]} on validation against epochs of training; no sample is kept in the shaded burn-in of "
+        f"{burn_in:g} epochs.", size,
+    )
+
+
+def learning_lines(history: list[dict[str, Any]], score: str) -> dict[str, Line]:
+    """Training loss, each sample and the running average, of each chain."""
+    lines: dict[str, Line] = {}
+    chains = sorted({line.get("chain", 0) for line in history})
+    for chain in chains:
+        own = [line for line in history if line.get("chain", 0) == chain]
+        suffix = f", chain {chain}" if len(chains) > 1 else ""
+        if score == "nll":
+            lines[f"training loss{suffix}"] = [x["epoch"] for x in own], [x["train_loss"] for x in own]
+        lines[f"weights at that time{suffix}"] = [x["epoch"] for x in own], [x["valid"][score] for x in own]
+        later = [x for x in own if "average" in x]
+        if later:
+            lines[f"running average{suffix}"] = [x["epoch"] for x in later], [x["average"][score] for x in later]
+    return lines
+
+
+def collections(story: Story) -> Html:
+    """The score by the number of samples, forward, backward and thinned."""
+    if story.evaluation is None:
+        return parts(element("p", NONE_YET))
+    result, score = story.evaluation, story.task.score
+    names = [name for name in result["averaged"] if name in NAMES]
+    rows = [("last sample", *(number(result["single"][n]) for n in names))]
+    rows += [(f"chain {c['chain']}, average of {c['samples']}", *(number(c["averaged"][n]) for n in names))
+             for c in result.get("chains", ())]
+    rows.append((f"average of {result['samples']}", *(number(result["averaged"][n]) for n in names)))
+    drawn = figure(
+        lambda axes: draw_collections(axes, result["curve"], NAMES[score], result["single"][score]),
+        f"{NAMES[score]} on {story.split} of the average of 1, 2, … samples: the first ones (forward), the last ones "
+        f"(backward), or evenly spaced ones (thinned).",
+    )
+    return parts(table(f"Scores on the {story.split} split", ("model", *(
+        NAMES[n] for n in names)), rows), drawn)
+
+
+def calibration(story: Story) -> Html:
+    """Reliability of the last sample and of the average, and the parts of the uncertainty."""
+    if story.uncertainty is None:
+        return parts(element("p", NONE_YET))
+    result, made = story.uncertainty.numbers(), story.uncertainty.predictions
+    means, unit = result["uncertainty"], result["unit"]
+    scores = table(
+        f"Calibration on {story.split}: {counted(result)}", ("model", *METRICS.values()),
+        [(name, *(f"{result[key][metric]:.4f}" for metric in METRICS))
+         for name, key in (("last sample", "single"), (f"average of {result['samples']}", "averaged"))],
+    )
+    split = table(f"Mean uncertainty per {unit}, in nats", ("part", "nats", "what it is"), [
+        ("total", f"{means['total']:.4f}", "entropy of the averaged prediction"),
+        ("aleatoric", f"{means['aleatoric']:.4f}", "mean entropy of each sample's prediction: inherent in the data"),
+        ("epistemic", f"{means['epistemic']:.4f}", "their difference: what the samples disagree about"),
+    ], words=True)
+    bins = {"last sample": made.last.reliability(), f"average of {result['samples']}": made.averaged.reliability()}
+    drawn = figure(
+        lambda axes: draw_reliability(axes, bins),
+        f"Reliability on {story.split}: the share of right answers among those given with a certain confidence. On the "
+        f"diagonal a probability means what it says; ECE {result['single']['ece']:.3f} for the last sample, "
+        f"{result['averaged']['ece']:.3f} for the average.", (5.0, 4.2),
+    )
+    return parts(scores, split, drawn)
+
+
+def diagnostics(story: Story) -> Html:
+    """The verdict first, then what it rests on."""
+    if not isinstance(story.diagnosis, tuple):
+        return parts(element("p", f"No diagnosis: {story.diagnosis}" if story.diagnosis else NONE_YET))
+    result, draws = story.diagnosis
+    verdict = element("ul", *(
+        element("li", element("strong", found["code"]), f": {found['words']}") for found in result["verdict"]
+    ))
+    first, *probes = result["function"].items()
+    worst = sorted(probes, key=lambda item: -(item[1]["r_hat"] or 0))[:5]
+    mixing = table(
+        f"Mixing of predictions on {result['split']}: {result['chains']} × {result['draws']} samples, the worst ones",
+        ("prediction", "mean", "std", "R-hat", "effective samples", "correlation time"),
+        [(name, digits(n["mean"]), digits(n["std"]), digits(n["r_hat"], 3), digits(n["ess"], 3), digits(n["time"], 3))
+         for name, n in (first, *worst)],
+    )
+    layers = table(
+        "Layers: random projections of the weights, worst of each", ("layer", "weights", "distance / norm", "R-hat",
+                                                                     "effective samples"),
+        [(name, f"{n['size']:,}", digits(n["distance"], 3), digits(n["r_hat"], 3), digits(n["ess"], 3))
+         for name, n in result["layers"].items()],
+    )
+    warmth = table("Temperature", ("measured as", "injected", "measured", ""), [
+        (t["kind"], digits(t["injected"], 3), with_error(t["measured"], t["error"]),
+         "" if t["trusted"] else "flat prior: a hint only") for t in result["temperatures"]
+    ], words=True) if result["temperatures"] else Html()
+    every = f"Suggested thinning: every {ordinal(result['thinning'])} sample."
+    thinning = element("p", every if result["thinning"] > 1 else "No thinning is needed.")
+    return parts(verdict, thinning, trace(draws, result["split"]), mixing, layers, warmth)
+
+
+def trace(draws: Draws, split: str) -> Html:
+    """The held-out log-likelihood of each sample, chain by chain."""
+
+    def draw(axes: Any) -> None:
+        draw_lines(axes, {f"chain {chain}": (range(1, len(line) + 1), line.tolist())
+                          for chain, line in enumerate(draws.held_out)})
+        axes.set(xlabel="sample", ylabel="log-likelihood (nats per item)")
+        axes.locator_params(axis="x", integer=True)
+        finish(axes)
+
+    return figure(draw, f"Mean log-likelihood of the {split} split under each sample, in the order they were drawn.",
+                  (6.4, 2.8))
+
+
+def cost(story: Story) -> Html:
+    """Time, steps, samples and disk."""
+    progress, folder = story.progress, story.folder
+    seconds, steps, samples = progress.get("seconds", 0.0), progress.get("step", 0), len(folder.store())
+    rows = [
+        ("training time", duration(seconds) + (f", summed over {len(folder.chains)} chains" if folder.chains else "")),
+        ("steps", f"{steps:,}" + (f" ({steps / seconds:.1f} per second)" if seconds else "")),
+        ("weights", f"{story.weights:,}" if story.weights else "—"),
+        ("samples", str(samples)),
+        ("size on disk", f"{disk_size(folder) / 1e6:,.1f} MB"),
+    ]
+    if samples:
+        rows.append(("time at prediction", f"{samples} × that of one network, when all samples are used"))
+    return parts(table("What it took", ("", ""), rows, words=True))
+
+
+def disk_size(folder: RunFolder) -> int:
+    """Bytes of recipe, vocabulary, checkpoint and samples."""
+    return sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file() and path.suffix != ".html")
+
+
+def recipe(story: Story) -> Html:
+    """The whole recipe, and where and with what the run was made."""
+    origin = story.folder.origin
+    flat = {"commit": origin["commit"] or "unknown", **origin["versions"], **origin["machine"]}
+    kept = {key: value for key, value in origin.items() if key not in ("commit", "versions", "machine")}
+    rows = [(key, str(value)) for key, value in (flat | kept).items()]
+    return parts(
+        element("pre", element("code", story.folder.recipe.to_toml()), tabindex="0"),
+        table("Made with, on, and from", ("", ""), rows, words=True),
+    )

@@ -1,0 +1,103 @@
+"""Everything that the page about a run tells, gathered: evaluation, uncertainty, diagnosis, examples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..captioning import Captioning, Search, caption_images
+from ..data.image_features import named_rows
+from ..diagnose import diagnose_runs
+from ..draws import Draws
+from ..errors import LangevinError
+from ..generate import generate
+from ..items import Piece, read_on
+from ..run_uncertainty import RunUncertainty, predict, uncertainty_of_run
+from ..runfolder import RunFolder
+from ..tasks import Task
+from ..tasks.caption import CaptionTask
+from ..tasks.language_model import LanguageModelTask
+from ..train import prepare_device
+from ..workflow import Begin, Selection, evaluate_run, open_run_task, select
+
+SHOWN = 12
+"""Items in a list of examples."""
+WRITERS = 10
+"""Samples that write the example text or captions."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is known of a run. The last five are absent before the first sample."""
+
+    folder: RunFolder
+    task: Task
+    split: str
+    progress: dict[str, Any]
+    weights: int | None = None
+    evaluation: dict[str, Any] | None = None
+    uncertainty: RunUncertainty | None = None
+    diagnosis: tuple[dict[str, Any], Draws] | str | None = None
+    """Or why there is none."""
+    examples: dict[str, Any] | None = None
+
+
+def gather(
+    path: Path, *, split: str | None, tokens: int, skip_damaged: bool = False, begin: Begin = lambda n: lambda: None
+) -> Story:
+    """Run every sample over the split, over some tokens with all their probabilities, and over the validation split."""
+    folder = RunFolder(path)
+    task = open_run_task(folder)
+    split = split or ("test" if "test" in task.splits else "valid")
+    if split not in task.splits:
+        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    progress = folder.progress() or {}
+    store = folder.store(skip_damaged=skip_damaged)
+    if not all(store.by_chain()):
+        return Story(folder, task, split, progress)
+    chosen = Selection(skip_damaged=skip_damaged)
+    evaluation = evaluate_run(path, split, chosen, begin=begin, curve=True)
+    uncertainty = uncertainty_of_run(path, split, chosen, tokens=tokens, top=SHOWN, begin=begin)
+    diagnosis: tuple[dict[str, Any], Draws] | str
+    try:
+        diagnosis = diagnose_runs([path], skip_damaged=skip_damaged, begin=begin)
+    except LangevinError as problem:
+        diagnosis = str(problem)
+    few = Selection("thinned", store.of_each(WRITERS), 0, skip_damaged)
+    return Story(
+        folder, task, split, progress, sum(t.numel() for t in store.samples[-1].load().values()), evaluation,
+        uncertainty, diagnosis, examples(task, folder, split, few),
+    )
+
+
+def examples(task: Task, folder: RunFolder, split: str, selection: Selection) -> dict[str, Any] | None:
+    """What the averaged model writes: a text, or captions of some images; a classifier writes nothing."""
+    if isinstance(task, LanguageModelTask):
+        return written_text(task, folder, split, selection)
+    if isinstance(task, CaptionTask):
+        run = Captioning.open(folder.path, selection)
+        images = named_rows(task.features, task.images[split][:6])
+        return {"samples": len(run.samples), "images": caption_images(run, images, Search(beam=5, top=1))}
+    return None
+
+
+def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selection: Selection) -> dict[str, Any]:
+    """A continuation of the beginning of the split, token by token with the samples' uncertainty."""
+    samples, _ = select(folder, selection)
+    model = task.build_model().to(prepare_device(folder.recipe))
+    given, length = (15, 60) if task.vocabulary.level == "word" else (60, 300)
+    prompt = task.evaluated[split].streams[0, :given]
+    wrote = list(generate(model, samples, prompt, length, temperature=0.8, seed=0))
+    text = torch.cat([prompt, torch.tensor(wrote)])
+    piece = Piece(text[1:], lambda model, carry: read_on(text[None, :-1], False, model, None))
+    summary = predict([piece], len(task.vocabulary), model, samples).summary
+    tokens = [task.vocabulary.decode([t]).decode("utf-8", "replace") for t in wrote]
+    at = len(prompt) - 1
+    return {
+        "samples": len(samples), "prompt": task.vocabulary.decode(prompt).decode("utf-8", "replace"),
+        "level": task.vocabulary.level, "tokens": tokens, "probability": summary.probability[at:].tolist(),
+        "std": summary.std[at:].tolist(), "epistemic": summary.epistemic[at:].tolist(),
+    }

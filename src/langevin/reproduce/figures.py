@@ -1,0 +1,63 @@
+"""The paper's figures from recorded numbers and run folders."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import LangevinError
+from ..explain import explain_run
+from ..report.explanation import draw_explanation
+from ..report.figures import draw_collections, draw_learning_curves, save_figure
+
+SENTENCE = "the company said it expects to report a loss for the third quarter"
+"""Of our own; the paper does not print the sentence that its Figure 3 is about in full."""
+
+
+def recorded(results: Path, cell: str) -> dict[str, Any]:
+    path = results / f"{cell}.json"
+    if not path.is_file():
+        raise LangevinError(f"expected recorded numbers of {cell} at {path}; run it first with 'langevin reproduce'")
+    content: dict[str, Any] = json.loads(path.read_text())
+    return content
+
+
+def samples(runs: Path, results: Path, path: Path) -> None:
+    """Figure 2: perplexity of each sample, and of the collections by their number of samples."""
+    numbers = recorded(results, "ptb-small-random-sgld")
+    test = numbers["test"]
+    curves = {how: [math.exp(score) for score in scores] for how, scores in test["curve"].items()}
+    single = [each["perplexity"] for each in test["each"]]
+    save_figure(path, lambda axes: draw_collections(axes, curves | {"each sample alone": single}, score="perplexity"))
+
+
+def words(runs: Path, results: Path, path: Path) -> None:
+    """Figure 3: the words of a sentence under three samples and under the average."""
+    draw_explanation(explain_run(runs / "ptb-small-successive-sgld", SENTENCE), path, 3)
+
+
+def learning_curves(runs: Path, results: Path, path: Path) -> None:
+    """Figure 5: training loss and validation error of the methods on TREC."""
+    curves = {}
+    for method in ("rmsprop", "rmsprop-dropout", "psgld", "psgld-dropout"):
+        history = recorded(results, f"trec-{method}")["history"]
+        epochs = [line["epoch"] for line in history]
+        curves[f"{method}, last"] = (epochs, [line["valid"]["error"] for line in history])
+        averaged = [line for line in history if "average" in line]
+        curves[f"{method}, average"] = (
+            [line["epoch"] for line in averaged], [line["average"]["error"] for line in averaged]
+        )
+    save_figure(path, lambda axes: draw_learning_curves(axes, curves, burn_in=1, score="validation error (%)"))
+
+
+FIGURES: dict[str, Callable[[Path, Path, Path], None]] = {
+    "samples": samples, "words": words, "learning-curves": learning_curves,
+}
+
+
+def draw_figure(name: str, runs: Path, results: Path, path: Path) -> Path:
+    FIGURES[name](runs, results, path)
+    return path

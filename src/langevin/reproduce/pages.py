@@ -1,0 +1,102 @@
+"""Tables as Markdown: `docs/reproduce.md` and the table of the README, made from `results/` and never typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .tables import Number, Recorded, ablation_rows, cell_rows, claims, load
+from .targets import TARGETS, Target
+
+BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
+NOTE = (
+    "Last sample: the weights at the end of the run. Average: probabilities averaged over all samples. Best collection:"
+    " the forward, backward or thinned collection and number of samples that the validation split prefers. "
+    "Several runs (seeds or folds) are given as mean ± standard deviation. — was not run."
+)
+
+
+def markdown(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    head = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    return "\n".join(head + [f"| {' | '.join(line)} |" for line in lines])
+
+
+def show(number: Number | float | None, digits: int) -> str:
+    if number is None:
+        return "—"
+    return number.text(digits) if isinstance(number, Number) else f"{number:.{digits}f}"
+
+
+def table_of(target: Target, recorded: Recorded, *, only_run: bool = False) -> str:
+    """One line for each cell (and metric, where there are several)."""
+    several = len(target.metrics) > 1
+    lines = []
+    for row in cell_rows(target, recorded):
+        if only_run and not row["runs"]:
+            continue
+        digits = DIGITS.get(row["metric"], 3)
+        difference = "—" if row["difference"] is None else f"{row['difference']:+.{digits}f}"
+        lines.append((
+            f"`{row['cell']}`", *([row["metric"]] if several else []),
+            "—" if row["temperature"] is None else f"{row['temperature']:.3g}", show(row["paper"], digits),
+            show(row["single"], digits), show(row["averaged"], digits), show(row["chosen"], digits), difference,
+            str(row["runs"]),
+        ))
+    columns = ("run", *(["metric"] if several else []), "temperature", "paper", "last sample", "average",
+               "best collection", "average − paper", "runs")
+    return markdown(columns, lines)
+
+
+def claims_of(target: Target, recorded: Recorded) -> str:
+    """Does the paper's ordering hold? A line for each pair of twins that was run."""
+    lines = []
+    for claim in claims(target, recorded):
+        answers = {True: "yes", False: "**no**", None: "—"}
+        lines.append((
+            f"`{claim['sampler']}`", f"`{claim['optimiser']}`", claim["metric"],
+            *(answers[claim[key]] for key in ("beats_last", "beats_averaged", "beats_chosen")),
+            f"{100 * claim['gain']:+.1f} %",
+        ))
+    if not lines:
+        return ""
+    columns = ("sampler", "optimiser", "metric", "average beats its last weights (the paper's claim)",
+               "beats its average", "best collection beats its best collection", "gain over its last weights")
+    return markdown(columns, lines)
+
+
+def ablation_table(recorded: Recorded) -> str:
+    lines = []
+    for row in ablation_rows(recorded):
+        digits = DIGITS[row["metric"]]
+        lines.append((row["set"], "paper", *(show(value, digits) for value in row["paper"])))
+        lines.append((row["set"], "ours", *(show(value, digits) for value in row["ours"])))
+    return markdown(("set", "", "optimiser", "noise only", "averaging only", "both"), lines)
+
+
+def page(results: Path) -> str:
+    """The whole of docs/reproduce.md."""
+    parts: list[Any] = ["# The paper's tables, ours beside theirs", "",
+                        "Made by `langevin tables` from the files in `results/`. " + NOTE, ""]
+    for target in TARGETS.values():
+        if not target.metrics and target.name != "ablation":
+            continue
+        recorded = load(results, target.cells)
+        body = ablation_table(recorded) if target.name == "ablation" else table_of(target, recorded)
+        parts += [f"## {target.title}", "", f"`langevin reproduce {target.name}`", "", body, ""]
+        said = claims_of(target, recorded)
+        parts += [said, ""] if said else []
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def refresh(readme: str, results: Path) -> str:
+    """The README with its tables made anew: the cells that were run."""
+    made = []
+    for target in TARGETS.values():
+        recorded = load(results, target.cells)
+        if target.metrics and recorded:
+            made += [f"{target.title} (lower is better):" if len(target.metrics) == 1 else f"{target.title}:", "",
+                     table_of(target, recorded, only_run=True), ""]
+    before, rest = readme.split(BEGIN)
+    return f"{before}{BEGIN}\n" + "\n".join([*made, NOTE]) + f"\n{END}{rest.split(END)[1]}"

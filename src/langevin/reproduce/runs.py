@@ -1,0 +1,68 @@
+"""Run what is missing of a target, go on with what was cut off, record what is finished."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..recipe import load_recipe
+from ..runfolder import RECIPE, RunFolder, write_json
+from ..side_by_side import Job, run_side_by_side
+from ..train import Interrupted
+from ..workflow import resume, start, train_until_done
+from .record import record
+from .targets import Run, Target
+
+
+def state(run: Run, out: Path, results: Path) -> float:
+    """Share of a run that is done: 1 when its numbers are recorded, less while its folder holds a part."""
+    if (results / f"{run.name}.json").is_file():
+        return 1.0
+    if not (out / run.name / RECIPE).is_file():
+        return 0.0
+    progress = RunFolder(out / run.name).progress()
+    return 0.99 * progress["step"] / progress["total"] if progress else 0.0
+
+
+def overview(target: Target, out: Path, results: Path, seeds: int = 1) -> dict[str, Any]:
+    """How far a target is, and roughly how many minutes are left on one core."""
+    shares = [state(run, out, results) for run in target.runs(seeds=seeds)]
+    done = sum(share == 1 for share in shares)
+    words = "done" if done == len(shares) else "partly" if any(shares) else "not run"
+    left = sum(1 - share for share in shares) * target.minutes
+    return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
+            "minutes_left": round(left)}
+
+
+def execute(
+    runs: Sequence[Run], out: Path, results: Path, at_once: int, on_end: Callable[[str], None] = lambda name: None
+) -> None:
+    """All runs that are not recorded yet, `at_once` at a time, one thread each."""
+    missing = [run for run in runs if state(run, out, results) < 1]
+    jobs = [Job(run.name, command(run, out, results), out / f"{run.name}.log") for run in missing]
+    run_side_by_side(jobs, at_once, on_end=lambda job: on_end(job.name))
+
+
+def command(run: Run, out: Path, results: Path) -> list[str]:
+    """This file as a program: train or resume one run on one thread, and record it."""
+    arguments = (run.cell, out / run.name, results / f"{run.name}.json", json.dumps(run.overrides))
+    return [sys.executable, "-P", "-m", "langevin.reproduce.runs", *map(str, arguments)]
+
+
+def train_and_record(recipe: str, folder: Path, result: Path, overrides: Sequence[str]) -> None:
+    made = (folder / RECIPE).is_file()
+    trainer = resume(folder) if made else start(load_recipe(recipe, [*overrides, "threads=1"]), folder)
+    if not trainer.finished:
+        train_until_done(trainer, lambda _: None)
+    result.parent.mkdir(parents=True, exist_ok=True)
+    write_json(result, record(folder))
+
+
+if __name__ == "__main__":
+    try:
+        train_and_record(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), json.loads(sys.argv[4]))
+    except Interrupted:
+        sys.exit(130)

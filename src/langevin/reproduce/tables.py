@@ -1,0 +1,126 @@
+"""Recorded results → the rows of a table: the paper's number, ours, the difference, and whether the claim holds."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .targets import Target
+
+Recorded = dict[str, list[dict[str, Any]]]
+"""The recorded runs of each cell: seeds or folds."""
+HIGHER_IS_BETTER = ("BLEU", "METEOR", "CIDEr", "ROUGE")
+
+
+@dataclass(frozen=True)
+class Number:
+    """Mean and standard deviation (n − 1) over the runs of one cell."""
+
+    mean: float
+    std: float | None
+    runs: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Number | None:
+        if not values:
+            return None
+        return cls(statistics.mean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+
+    def text(self, digits: int) -> str:
+        return f"{self.mean:.{digits}f}" + ("" if self.std is None else f" ± {self.std:.{digits}f}")
+
+
+def load(folder: Path, cells: Sequence[str]) -> Recorded:
+    """All files `cell.json`, `cell.seed3.json`, `cell.fold0.json` of these cells."""
+    found: Recorded = {}
+    for cell in cells:
+        paths = sorted([*folder.glob(f"{cell}.json"), *folder.glob(f"{cell}.seed*.json"),
+                        *folder.glob(f"{cell}.fold*.json")])
+        if paths:
+            found[cell] = [json.loads(path.read_text()) for path in paths]
+    return found
+
+
+def ours(runs: Sequence[Mapping[str, Any]], which: str, metric: str) -> Number | None:
+    """`single` (last sample), `averaged`, or `chosen`: the collection that the validation split prefers."""
+    values = []
+    for run in runs:
+        if which == "chosen":
+            values.append(chosen(run, metric))
+        else:
+            values.append(run["test"][which].get(metric))
+    return Number.of([value for value in values if value is not None])
+
+
+def chosen(run: Mapping[str, Any], metric: str) -> float | None:
+    """The test score of the collection that validation chose; perplexity is the exponential of the score."""
+    score = run["chosen"]["test"]
+    if metric == "perplexity":
+        return math.exp(score)
+    return float(score) if metric in ("nll", "error") else None
+
+
+def better(metric: str, one: float, other: float) -> bool:
+    return one > other if metric.startswith(HIGHER_IS_BETTER) else one < other
+
+
+def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
+    """One entry for each cell and metric, also where nothing was run."""
+    rows = []
+    for cell in target.cells:
+        runs = recorded.get(cell, [])
+        for metric in target.metrics:
+            printed = target.paper.get(cell, {}).get(metric)
+            numbers = {which: ours(runs, which, metric) for which in ("single", "averaged", "chosen")}
+            mean = numbers["averaged"]
+            rows.append({
+                "cell": cell, "metric": metric, "paper": printed, "runs": len(runs), **numbers,
+                "temperature": runs[0]["temperature"] if runs else None,
+                "difference": mean.mean - printed if mean and printed is not None else None,
+            })
+    return rows
+
+
+def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
+    """For each pair of twins and metric: does the averaged sampler beat the optimiser, and the optimiser averaged?
+
+    `beats_chosen` compares the two collections that validation chose: the fairest question of the three.
+    """
+    made = []
+    for sampler, optimiser in target.pairs:
+        if sampler not in recorded or optimiser not in recorded:
+            continue
+        for metric in target.metrics:
+            mine = ours(recorded[sampler], "averaged", metric)
+            last = ours(recorded[optimiser], "single", metric)
+            average = ours(recorded[optimiser], "averaged", metric)
+            best = [ours(recorded[cell], "chosen", metric) for cell in (sampler, optimiser)]
+            if mine and last and average:
+                made.append({
+                    "sampler": sampler, "optimiser": optimiser, "metric": metric,
+                    "beats_last": better(metric, mine.mean, last.mean),
+                    "beats_averaged": better(metric, mine.mean, average.mean),
+                    "beats_chosen": better(metric, best[0].mean, best[1].mean) if best[0] and best[1] else None,
+                    "gain": (last.mean - mine.mean) / last.mean,
+                })
+    return made
+
+
+def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
+    """Optimiser, noise only (the sampler's last sample), averaging only (the optimiser's average), both."""
+    from . import paper
+
+    cells = {"trec": ("trec-rmsprop", "trec-psgld", "error"),
+             "ptb-small": ("ptb-small-random-sgd", "ptb-small-random-sgld", "perplexity")}
+    rows = []
+    for name, (optimiser, sampler, metric) in cells.items():
+        plain, noisy = recorded.get(optimiser, []), recorded.get(sampler, [])
+        numbers = [ours(plain, "single", metric), ours(noisy, "single", metric), ours(plain, "averaged", metric),
+                   ours(noisy, "averaged", metric)]
+        rows.append({"set": name, "metric": metric, "paper": paper.ABLATION[name], "ours": numbers})
+    return rows

@@ -1,0 +1,112 @@
+"""What can be reproduced: each table and figure of the paper, and the training runs behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..errors import LangevinError
+from . import paper
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run of one cell of a table: a recipe, and a seed or a fold."""
+
+    cell: str
+    key: str = ""
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of its folder and of its file of results."""
+        return f"{self.cell}.{self.key}" if self.key else self.cell
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table or figure, the recipes of its cells, and roughly what one run of each costs."""
+
+    name: str
+    title: str
+    cells: tuple[str, ...] = ()
+    paper: paper.Cells = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    """(sampler, its optimiser twin): the paper's claim is that the first is better."""
+    quick: tuple[str, ...] = ()
+    """Overrides that make a run short; its numbers then mean nothing but that it runs."""
+    minutes: float = 0.0
+    """Of one run of one cell on one core, where it was measured."""
+    folds: int = 0
+    """Runs of one cell are the folds of cross-validation, so many in the paper; 0: seeds."""
+    figure: bool = False
+
+    def runs(self, cells: tuple[str, ...] = (), seeds: int = 1, quick: bool = False) -> list[Run]:
+        """The runs behind the chosen cells."""
+        for cell in cells:
+            if cell not in self.cells:
+                raise LangevinError(f"{self.name} has no cell {cell!r}; choose from {', '.join(self.cells)}")
+        short = self.quick if quick else ()
+        return [run for cell in cells or self.cells for run in self.runs_of(cell, seeds, short)]
+
+    def runs_of(self, cell: str, count: int, overrides: tuple[str, ...]) -> list[Run]:
+        if self.folds and not cell.startswith("trec"):  # TREC has a test set of its own
+            return [Run(cell, f"fold{k}", (*overrides, f"fold={k}")) for k in range(count)]
+        first = Run(cell, "", overrides)
+        return [first, *(Run(cell, f"seed{k}", (*overrides, f"seed={k}")) for k in range(1, count))]
+
+
+def twins(cells: tuple[str, ...], names: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Pairs (sampler, optimiser) among the cells, by how their names end."""
+    found = []
+    for cell in cells:
+        for sampler, optimiser in names.items():
+            head, dash, tail = cell.partition(f"-{sampler}")
+            if dash and tail in ("", "-dropout", "-tempered"):
+                twin = f"{head}-{optimiser}{tail.replace('-tempered', '')}"
+                found += [(cell, twin)] if twin in cells else []
+    return tuple(found)
+
+
+WP_CELLS = tuple(
+    f"wp-{cell}-{method}" for cell in ("lstm", "gru", "rnn") for method in ("rmsprop", "psgld", "psgld-tempered")
+)
+SHORT = ("epochs=0.04", "burn_in=0.01", "sample_every=0.01", "hidden=8", "threads=1")
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("wp", "Table 2: War and Peace, test cross-entropy in nats per byte", WP_CELLS, paper.WAR_AND_PEACE,
+               ("nll",), twins(WP_CELLS, {"psgld": "rmsprop"}),
+               ("parts=[8,2,2]", "epochs=1", "burn_in=0.25", "sample_every=0.25", "hidden=8", "threads=1"), 27.0),
+        Target("ptb", "Table 3: Penn Treebank, test perplexity", tuple(paper.PTB), paper.PTB, ("perplexity",),
+               twins(tuple(paper.PTB), {"sgld": "sgd"}), (*SHORT, "embed=8"), 45.0),
+        Target("flickr8k", "Table 4: Flickr8k", tuple(paper.FLICKR8K), paper.FLICKR8K, paper.CAPTION_METRICS,
+               twins(tuple(paper.FLICKR8K), {"psgld": "rmsprop"}), SHORT, 60.0),
+        Target("flickr30k", "Table 4: Flickr30k", tuple(paper.FLICKR30K), paper.FLICKR30K, paper.CAPTION_METRICS,
+               twins(tuple(paper.FLICKR30K), {"psgld": "rmsprop"}), SHORT, 240.0),
+        Target("sentences", "Table 5: sentence classification, test error in %", tuple(paper.SENTENCES),
+               paper.SENTENCES, ("error",), twins(tuple(paper.SENTENCES), {"psgld": "rmsprop"}),
+               ("epochs=0.2", "burn_in=0.05", "sample_every=0.05", "hidden=8", "threads=1"), 6.0, folds=10),
+        Target("ablation", "Table 6: noise and averaging, alone and together",
+               ("trec-rmsprop", "trec-psgld", "ptb-small-random-sgd", "ptb-small-random-sgld"), quick=SHORT),
+        Target("time", "Table 7: running time, pSGLD against RMSprop + dropout",
+               ("flickr8k-rmsprop-dropout", "flickr8k-psgld"), quick=SHORT, minutes=60.0),
+        Target("samples", "Figure 2: each sample, and the collections by number of samples",
+               ("ptb-small-random-sgld",), quick=(*SHORT, "embed=8"), minutes=90.0, figure=True),
+        Target("words", "Figure 3: the words of a sentence under three samples and their average",
+               ("ptb-small-successive-sgld",), quick=(*SHORT, "embed=8"), minutes=45.0, figure=True),
+        Target("captions", "Figure 4: captions of one picture under two samples", ("flickr8k-psgld",), quick=SHORT,
+               minutes=60.0, figure=True),
+        Target("learning-curves", "Figure 5: learning curves on TREC", ("trec-rmsprop", "trec-rmsprop-dropout",
+               "trec-psgld", "trec-psgld-dropout"), quick=SHORT, minutes=6.0, figure=True),
+        Target("uncertainty", "Figure 6: TREC test sentences and those it is least sure of", ("trec-psgld-dropout",),
+               quick=SHORT, minutes=6.0, figure=True),
+    )
+}
+
+
+def target_named(name: str) -> Target:
+    if name not in TARGETS:
+        raise LangevinError(f"no target {name!r}; choose from {', '.join(TARGETS)}")
+    return TARGETS[name]

@@ -1,0 +1,62 @@
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from langevin.reproduce.pages import page, table_of
+from langevin.reproduce.tables import Number, cell_rows, claims, load
+from langevin.reproduce.targets import TARGETS
+
+ROOT = Path(__file__).parents[2]
+PTB = TARGETS["ptb"]
+
+
+def result(single, averaged, chosen, temperature=0.0):
+    scores = {key: {"nll": math.log(value), "perplexity": value} for key, value in
+              {"single": single, "averaged": averaged}.items()}
+    return {"temperature": temperature, "test": scores, "chosen": {"test": math.log(chosen)}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, numbers in {
+        "ptb-small-random-sgd": (120.0, 115.0, 114.0), "ptb-small-random-sgld": (121.0, 110.0, 108.0),
+        "ptb-small-random-sgld.seed1": (123.0, 114.0, 110.0),
+    }.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(result(*numbers)))
+    return tmp_path
+
+
+def test_rows_hold_mean_spread_and_difference_to_the_paper(folder):
+    rows = {row["cell"]: row for row in cell_rows(PTB, load(folder, PTB.cells))}
+    row = rows["ptb-small-random-sgld"]
+    assert row["averaged"] == Number(112.0, pytest.approx(math.sqrt(8)), 2)
+    assert row["chosen"].mean == pytest.approx(109)
+    assert row["difference"] == pytest.approx(112 - 117.36)
+    assert rows["ptb-small-random-sgd"]["averaged"].std is None
+    assert rows["ptb-large-random-sgd"]["averaged"] is None
+
+
+def test_the_claim_is_judged_against_last_and_averaged_twin(folder):
+    (claim,) = claims(PTB, load(folder, PTB.cells))
+    assert (claim["sampler"], claim["beats_last"], claim["beats_averaged"]) == ("ptb-small-random-sgld", True, True)
+    assert claim["beats_chosen"]
+    assert claim["gain"] == pytest.approx(8 / 120)
+    (folder / "ptb-small-random-sgd.json").write_text(json.dumps(result(111.0, 105.0, 104.0)))
+    (claim,) = claims(PTB, load(folder, PTB.cells))
+    assert not claim["beats_last"]
+    assert not claim["beats_averaged"]
+    assert not claim["beats_chosen"]
+    assert "| perplexity | **no** | **no** | **no** | -0.9 % |" in page(folder)
+
+
+def test_tables_name_what_was_not_run(folder):
+    text = table_of(PTB, load(folder, PTB.cells))
+    row = "| `ptb-small-random-sgld` | 0 | 117.36 | 122.00 ± 1.41 | 112.00 ± 2.83 | 109.00 ± 1.41 | -5.36 | 2 |"
+    assert row in text
+    assert "| `ptb-large-random-sgd` | — | 130.25 | — | — | — | — | 0 |" in text
+
+
+def test_the_page_in_docs_is_made_from_the_results():
+    assert (ROOT / "docs" / "reproduce.md").read_text() == page(ROOT / "results"), "run 'langevin tables'"

@@ -1,0 +1,38 @@
+import pytest
+
+from langevin.errors import LangevinError
+from langevin.recipe import load_recipe, shipped
+from langevin.reproduce.targets import TARGETS, target_named, twins
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_cell_has_a_recipe_and_every_quick_version_is_valid(name):
+    target = TARGETS[name]
+    assert target.cells
+    for run in target.runs(quick=True):
+        assert run.cell in shipped()
+        load_recipe(run.cell, run.overrides)
+
+
+def test_every_number_of_the_paper_belongs_to_a_cell():
+    for target in TARGETS.values():
+        assert set(target.paper) <= set(target.cells)
+
+
+def test_twins():
+    cells = ("a-rmsprop", "a-rmsprop-dropout", "a-rmsprop-gal", "a-psgld", "a-psgld-dropout", "a-psgld-tempered")
+    assert twins(cells, {"psgld": "rmsprop"}) == (
+        ("a-psgld", "a-rmsprop"), ("a-psgld-dropout", "a-rmsprop-dropout"), ("a-psgld-tempered", "a-rmsprop"),
+    )
+    assert len(TARGETS["ptb"].pairs) == 12
+    assert len(TARGETS["sentences"].pairs) == 10
+
+
+def test_runs_are_folds_where_the_paper_has_folds():
+    sentences = target_named("sentences")
+    assert [run.name for run in sentences.runs(("mr-psgld",), 2)] == ["mr-psgld.fold0", "mr-psgld.fold1"]
+    assert [run.name for run in sentences.runs(("trec-psgld",), 2)] == ["trec-psgld", "trec-psgld.seed1"]
+    with pytest.raises(LangevinError, match="has no cell 'wp-lstm-adam'"):
+        target_named("wp").runs(("wp-lstm-adam",))
+    with pytest.raises(LangevinError, match="no target 'table2'"):
+        target_named("table2")
