@@ -90,6 +90,14 @@ def test_classify_a_file(cli, run, tmp_path):
     assert cli("classify", run, "--file", source, "--out", target, "--overwrite")[0] == 0
 
 
+def test_other_encodings_are_read_and_it_is_said_once(cli, run, tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_bytes("text\nwhere is Rome – caf\u00e9 ?\n".encode("cp1252"))
+    code, out, said = cli("classify", run, "--file", source, "--json")
+    assert (code, json.loads(out)["texts"][0]["text"]) == (0, "where is Rome – caf\u00e9 ?")
+    assert said.count("cp1252") == 1
+
+
 def test_classify_labelled_lines(cli, run, tmp_path):
     source = write_questions(tmp_path / "in.txt", questions(60, seed=3))
     code, out, said = cli("classify", run, "--file", source)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from langevin import LangevinError
-from langevin.prediction_files import check_target, has_column, read_rows, write_answers
+from langevin.prediction_files import check_target, read_rows, write_answers
 
 ANSWER = {"label": "place", "probability": 0.5, "std": 0.1234567, "entropy": 1.0, "mutual_information": 0.0,
           "decision": "accept", "empty": False, "cut": False}
@@ -22,6 +22,8 @@ def test_columns_are_kept_and_answers_stand_beside_them(tmp_path):
     rows = read_rows(source, "text", "kind")
     assert rows.texts == ["where, is\nRome ?", ""]
     assert rows.labels == ["place", ""]
+    assert read_rows(source, "text", None, usual_label="kind").labels == rows.labels
+    assert read_rows(source, "text", None, usual_label="label").labels is None
     for name in ("out.csv", "out.jsonl"):
         write_answers(tmp_path / name, rows.kept, [ANSWER, ANSWER | {"empty": True, "decision": None}])
     with (tmp_path / "out.csv").open(newline="") as file:
@@ -51,7 +53,6 @@ def test_lines_are_texts_or_labels_and_texts(tmp_path):
     assert read_rows(source, "text", None).texts == ["place where is Rome ?", "", "person"]
     labelled = read_rows(source, "text", None, labelled=True)
     assert (labelled.texts, labelled.labels, labelled.free) == (["where is Rome ?", ""], ["place", "person"], False)
-    assert not has_column(source, "text")
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,12 @@ class Rows:
     """Text as people write it, not cut into tokens before."""
 
 
-def read_rows(path: Path, text_column: str, label_column: str | None, *, labelled: bool = False) -> Rows:
+def read_rows(
+    path: Path, text_column: str, label_column: str | None, *, usual_label: str | None = None, labelled: bool = False
+) -> Rows:
     """CSV, TSV and JSON lines by column; of any other file the lines, with `labelled` as `label text`.
 
-    `label_column` must be there if it is given.
+    `label_column` must be there if it is given; otherwise `usual_label` is taken if it is there.
     """
     text, _ = decode(read_bytes(path), str(path))
     if kind_of(str(path)) == "lines":
@@ -43,6 +45,8 @@ def read_rows(path: Path, text_column: str, label_column: str | None, *, labelle
         for number, row in enumerate(kept, 1):
             if None in row:
                 raise LangevinError(f"row {number} of {path} has more cells than the first line has columns; mend it")
+        if label_column is None and usual_label is not None and kept and usual_label in kept[0]:
+            label_column = usual_label
         texts = [cell(row, text_column, str(path)).strip() for row in kept]
         labels = [cell(row, label_column, str(path)).strip() for row in kept] if label_column else None
         rows = Rows(texts, kept, labels, free=True)
@@ -61,14 +65,6 @@ def plain_lines(text: str, labelled: bool) -> Rows:
         return Rows([own for own, _ in pairs], kept, [label for _, label in pairs], free=False)
     lines = [line.strip() for line in lines_of(text)] if text else []
     return Rows(lines, [{"text": line} for line in lines], None, free=True)
-
-
-def has_column(path: Path, name: str) -> bool:
-    """Whether a CSV, TSV or JSON file has this column in its first row."""
-    if kind_of(str(path)) == "lines":
-        return False
-    text, _ = decode(read_bytes(path), str(path))
-    return any(name in row for _, row in list(rows_of(text, str(path)))[:1])
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:

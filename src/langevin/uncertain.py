@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from .classifying import Classifier
 from .data.buckets import by_length, pad
 from .errors import LangevinError
 from .evaluate import evaluate
-from .posterior.uncertainty import uncertainty_score
+from .posterior.uncertainty import Predictive, uncertainty_score
 from .tasks.classify import ROWS, STEPS
 from .workflow import Begin, Selection, open_run_task
 
@@ -48,16 +49,9 @@ def most_uncertain(
     given = classifier.predict({split: sentences}, advance)[split]
     uncertain = uncertainty_score(statistic, given)
     order = uncertain.argsort(descending=True, stable=True)
-    (p_true, std_true), names = given.of(truth), classifier.label_names
+    texts = [task.texts[split][n] for n in rows]
     listed = [
-        {
-            "rank": rank, "text": task.texts[split][rows[at]], "true": names[int(truth[at])],
-            "predicted": names[int(given.label[at])], "correct": bool(given.label[at] == truth[at]),
-            "true_mean": float(p_true[at]), "true_std": float(std_true[at]),
-            "predicted_mean": float(given.confidence[at]), "predicted_std": float(given.label_std[at]),
-            "entropy": float(given.total[at]), "mutual_information": float(given.epistemic[at]),
-            "score": float(uncertain[at]),
-        }
+        {"rank": rank, "text": texts[at], "score": float(uncertain[at])} | described(given, truth, at, task.label_names)
         for rank, at in enumerate(order[:top].tolist(), 1)
     ]
     result = {
@@ -70,7 +64,18 @@ def most_uncertain(
     some = rest[torch.linspace(0, len(rest) - 1, min(len(rest), MOST_POINTS)).round().long()] if len(rest) else rest
     shown = torch.cat([order[:top], some])
     made = mean_states(classifier, [sentences[n] for n in shown.tolist()], advance)
-    return result, Landscape(made, truth[shown], uncertain[shown], names)
+    return result, Landscape(made, truth[shown], uncertain[shown], list(task.label_names))
+
+
+def described(given: Predictive, truth: Tensor, at: int, names: Sequence[str]) -> dict[str, Any]:
+    """Mean and standard deviation over the samples of the true and of the predicted class of one sentence."""
+    true, answer = int(truth[at]), int(given.label[at])
+    p, std = given.probabilities[at].tolist(), given.std[at].tolist()
+    return {
+        "true": names[true], "predicted": names[answer], "correct": true == answer, "true_mean": p[true],
+        "true_std": std[true], "predicted_mean": p[answer], "predicted_std": std[answer],
+        "entropy": float(given.total[at]), "mutual_information": float(given.epistemic[at]),
+    }
 
 
 @torch.no_grad()

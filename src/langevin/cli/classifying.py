@@ -13,7 +13,7 @@ from ..classifying import Classifier, answers, remarks
 from ..deciding import Target, decide_run, decisions, rule_for
 from ..errors import LangevinError
 from ..posterior.decisions import DecisionRule
-from ..prediction_files import Rows, check_target, has_column, read_rows, write_answers
+from ..prediction_files import Rows, check_target, read_rows, write_answers
 from ..report.sentences import answer_table, draw_decision, promise_in_words, ranking_table
 from ..report.terminal import counting, messages, screen
 from ..workflow import Begin, Selection
@@ -85,9 +85,8 @@ def rows_to_answer(
     """The texts of the command line or of a file. Columns are named as in training unless said otherwise."""
     if file is None:
         return Rows(list(texts or []), [{"text": text} for text in texts or []], None, free=True)
-    if label_column is None and has_column(file, run.data.label_column):
-        label_column = run.data.label_column
-    rows = read_rows(file, text_column or run.data.text_column, label_column, labelled=labelled)
+    rows = read_rows(file, text_column or run.data.text_column, label_column, usual_label=run.data.label_column,
+                     labelled=labelled)
     if rows.labels is None and not labelled and looks_labelled(rows.texts, run.labels):
         messages.print(f"every line of {file} begins with a label; if they are 'label text', pass --labelled",
                        style="yellow", soft_wrap=True)
