@@ -23,7 +23,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -rs
+	$(BIN)/pytest -rs --numprocesses 2 --dist worksteal
 
 # A browser for the tests of the page that 'langevin report' writes; without one they are skipped, and say so.
 browser:
