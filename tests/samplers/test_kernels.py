@@ -234,7 +234,7 @@ IMPORTS_LATE = "import sys, langevin.samplers; sys.exit('numba' in sys.modules)"
 
 
 def test_numba_is_imported_late():
-    subprocess.run([sys.executable, "-c", IMPORTS_LATE], check=True, timeout=60, env=os.environ)
+    subprocess.run([sys.executable, "-c", IMPORTS_LATE], check=True, timeout=180, env=os.environ)
 
 
 ANNOUNCED = "def some_blocks(data):\n    pass\n"
