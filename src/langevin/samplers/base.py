@@ -69,27 +69,35 @@ class Sampler(torch.optim.Optimizer, ABC):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            for offset, parameter in enumerate(group["params"]):
-                if parameter.grad is not None:
-                    grad = -parameter.grad if group["maximize"] else parameter.grad
-                    update = self.update_rows if grad.is_sparse else self.update
-                    update(parameter, grad, group, group["first_parameter"] + offset)
+            self.step_group(group)
             group["steps_done"] += 1
         return loss
 
-    def update(self, theta: Tensor, grad: Tensor, group: dict[str, Any], number: int) -> None:
-        """Move one parameter by one step, in place: the one choice between the compiled and the plain function."""
-        if theta in self.lazy:  # a dense gradient after sparse ones
-            self.lazy.pop(theta).catch_up()
-        settings, memory = self.settings(group), self.remember(theta, group, number)
+    def step_group(self, group: dict[str, Any]) -> None:
+        """Plain updates and sparse rows one by one; what compiled kernels can do in one launch for each dtype."""
+        settings = self.settings(group)
         noisy = settings["temperature"] > 0
         plain, name = self.functions()
-        if fused := find_kernel(name, (theta, *memory), group["fused"]):
-            fused(theta, grad.contiguous(), self.counter(group, number) if noisy else None, *memory, **settings)
-            torch.autograd.graph.increment_version(theta)  # numba wrote behind torch's back
-        else:
-            noise = self.draw(theta, group, number, STEP_STREAM) if noisy else None
-            plain(theta, grad, noise, *memory, **settings)
+        batches: dict[tuple[Any, ...], list[tuple[int, tuple[Tensor, ...]]]] = {}
+        for number, theta in enumerate(group["params"], group["first_parameter"]):
+            if theta.grad is None:
+                continue
+            grad = -theta.grad if group["maximize"] else theta.grad
+            if grad.is_sparse:
+                self.update_rows(theta, grad, group, number)
+                continue
+            if theta in self.lazy:  # a dense gradient after sparse ones
+                self.lazy.pop(theta).catch_up()
+            memory = self.remember(theta, group, number)
+            if kernel := find_kernel(name, (theta, *memory), group["fused"]):
+                tensors = (theta, grad.to(theta.dtype).contiguous(), *memory)
+                batches.setdefault((kernel, theta.dtype), []).append((number, tensors))
+            else:
+                noise = self.draw(theta, group, number, STEP_STREAM) if noisy else None
+                plain(theta, grad, noise, *memory, **settings)
+        for (kernel, _), jobs in batches.items():
+            kernel(jobs, (group["seed"], group["steps_done"], STEP_STREAM) if noisy else None, **settings)
+            torch.autograd.graph.increment_version([tensors[0] for _, tensors in jobs])  # written behind torch's back
 
     def update_rows(self, theta: Tensor, grad: Tensor, group: dict[str, Any], number: int) -> None:
         """The same for a sparse gradient: only its rows move now."""

@@ -1,103 +1,91 @@
 """Compiled CPU updates that take the place of the plain torch functions and give the same bits.
 
-Each wrapper here has the arguments of a plain function, with a noise counter instead of the noise (None: no noise, at
-temperature 0). Imported on first need only, because numba takes a quarter of a second to load.
-
-Threads are plain Python threads around loops that release the GIL, as many as torch has. numba's own parallel loops
-would bring a second OpenMP next to torch's, or a work queue that one process may enter but once at a time, and the
-choice between them is global to the process; these threads sleep while idle and are made anew after a fork.
+Each wrapper here does the parameters of a group in one launch. It takes jobs (the number of a parameter, then its
+tensors in the order of the plain function), a noise counter without the parameter's number (None: no noise, at
+temperature 0) and the settings of the plain function. Imported on first need only, because numba takes a quarter of a
+second to load.
 """
 
 from __future__ import annotations
 
-import logging
+import itertools
 import math
-import os
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from . import compiled
+from . import compiled, compiled_rows, table, team
 from .noise import BLOCK, MASK, Counter
 from .sgnht import thermostat
 
-Array = npt.NDArray[Any]
+Job = tuple[int, tuple[Tensor, ...]]
+Stamp = tuple[int, int, int]
+"""(seed, step, stream): a noise counter for all parameters."""
 
-SERIAL_BLOCKS = 32
-"""Below this one thread does it all: waking another costs some 30 µs."""
-NO_SQUARES: Array = np.empty(0)
-
-log = logging.getLogger(__name__)
+AT_ONCE, SERIAL = 16, 64
+"""Blocks that a thread takes at a time (some 15 µs), and below which one does it all: waking another takes 30 µs."""
 
 
 def normal(out: Tensor, counter: Counter) -> None:
     """Fill a tensor with `noise.normal`."""
-    launch(compiled.normal_blocks, (out,), (), counter)
+    seed, number, step, stream = counter
+    launch(compiled.normal_blocks, [(number, (out,))], (), (seed, step, stream))
 
 
 def sgld(
-    theta: Tensor, grad: Tensor, counter: Counter | None, *, lr: float, num_data: float, prior_pull: float,
-    temperature: float,
+    jobs: Sequence[Job], stamp: Stamp | None, *, lr: float, num_data: float, prior_pull: float, temperature: float
 ) -> None:
     """`sgld_`"""
-    launch(compiled.sgld_blocks, (theta, grad), (lr, prior_pull, math.sqrt(2 * lr * temperature / num_data)), counter)
+    launch(compiled.sgld_blocks, jobs, (lr, prior_pull, math.sqrt(2 * lr * temperature / num_data)), stamp)
 
 
 def psgld(
-    theta: Tensor, grad: Tensor, counter: Counter | None, second_moment: Tensor, *, lr: float, num_data: float,
-    prior_pull: float, temperature: float, **preconditioner: Any,
+    jobs: Sequence[Job], stamp: Stamp | None, *, lr: float, num_data: float, prior_pull: float, temperature: float,
+    **preconditioner: Any,
 ) -> None:
     """`psgld_`"""
     heat = 2 * lr * temperature / num_data
-    constants = (lr, prior_pull, heat, *gain_constants(**preconditioner))
-    launch(compiled.psgld_blocks, (theta, grad, second_moment), constants, counter)
+    launch(compiled.psgld_blocks, jobs, (lr, prior_pull, heat, *gain_constants(**preconditioner)), stamp)
 
 
 def sghmc(
-    theta: Tensor, grad: Tensor, counter: Counter | None, momentum: Tensor, *, lr: float, num_data: float,
-    prior_pull: float, temperature: float, friction: float, injected: float, squares: Array = NO_SQUARES,
+    jobs: Sequence[Job], stamp: Stamp | None, *, lr: float, num_data: float, prior_pull: float, temperature: float,
+    friction: float, injected: float,
 ) -> None:
     """`sghmc_`"""
-    constants = (lr, prior_pull, math.sqrt(2 * injected * lr * temperature / num_data), 1 - friction)
-    launch(compiled.sghmc_blocks, (theta, grad, momentum, squares), constants, counter)
+    scale = math.sqrt(2 * injected * lr * temperature / num_data)
+    launch(compiled.sghmc_blocks, jobs, (lr, prior_pull, scale, 1 - friction), stamp)
 
 
 def sgnht(
-    theta: Tensor, grad: Tensor, counter: Counter | None, momentum: Tensor, friction: Tensor, *, lr: float,
-    num_data: float, temperature: float, thermostat_rate: float, **settings: float,
+    jobs: Sequence[Job], stamp: Stamp | None, *, lr: float, num_data: float, prior_pull: float, temperature: float,
+    injected: float, thermostat_rate: float,
 ) -> None:
     """`sgnht_`; the sum of squares is taken block by block in float64"""
-    target = lr * temperature / num_data
-    alpha, squares = float(friction), np.empty(-(-theta.numel() // BLOCK)) if target > 0 else NO_SQUARES
-    sghmc(
-        theta, grad, counter, momentum, lr=lr, num_data=num_data, temperature=temperature, friction=alpha,
-        squares=squares, **settings,
-    )
-    if squares.size:
-        heat = float(squares.sum()) / theta.numel()
-        friction.fill_(min(max(thermostat(alpha, heat, target=target, rate=thermostat_rate), 0.0), 1.0))
+    target, scale = lr * temperature / num_data, math.sqrt(2 * injected * lr * temperature / num_data)
+    counts = [blocks_of(tensors[0]) if target > 0 else 0 for _, tensors in jobs]
+    squares = [torch.empty(count, dtype=torch.float64) for count in counts]  # an empty one has no address
+    with_squares = [(number, (*tensors, own)) for (number, tensors), own in zip(jobs, squares, strict=True)]
+    launch(compiled.sgnht_blocks, with_squares, (lr, prior_pull, scale), stamp)
+    for (_, (theta, *_, friction)), own in zip(jobs, squares, strict=True):
+        if len(own):
+            heat = float(own.numpy().sum()) / theta.numel()
+            alpha = thermostat(float(friction), heat, target=target, rate=thermostat_rate)
+            friction.fill_(min(max(alpha, 0.0), 1.0))
 
 
 def santa(
-    theta: Tensor, grad: Tensor, counter: Counter | None, second_moment: Tensor, momentum: Tensor, friction: Tensor, *,
-    lr: float, num_data: float, prior_pull: float, temperature: float, injected: float, thermostat_rate: float,
-    **preconditioner: Any,
+    jobs: Sequence[Job], stamp: Stamp | None, *, lr: float, num_data: float, prior_pull: float, temperature: float,
+    injected: float, thermostat_rate: float, **preconditioner: Any,
 ) -> None:
     """`santa_`"""
-    target = lr * temperature / num_data
-    heat = 2 * injected * lr * temperature / num_data
-    constants = (
-        lr, prior_pull, heat, *gain_constants(**preconditioner), 0.0, 0.5, target or 1.0,
-        thermostat_rate if target > 0 else 0.0,
-    )
-    launch(compiled.santa_blocks, (theta, grad, second_moment, momentum, friction), constants, counter)
+    target, heat = lr * temperature / num_data, 2 * injected * lr * temperature / num_data
+    rate = thermostat_rate if target > 0 else 0.0
+    constants = (lr, prior_pull, heat, *gain_constants(**preconditioner), target or 1.0, rate)
+    launch(compiled.santa_blocks, jobs, constants, stamp)
 
 
 def sgld_rows(
@@ -105,8 +93,8 @@ def sgld_rows(
     prior_pull: float, temperature: float,
 ) -> None:
     """`sgld_` on some rows"""
-    constants = rounded((lr, prior_pull, math.sqrt(2 * lr * temperature / num_data)), theta)
-    launch_rows(compiled.sgld_rows, theta, rows, (grad, constants), counter)
+    constants = (lr, prior_pull, math.sqrt(2 * lr * temperature / num_data))
+    launch_rows(compiled_rows.sgld_rows, (theta, rows, grad.to(theta.dtype)), constants, counter)
 
 
 def psgld_rows(
@@ -115,12 +103,12 @@ def psgld_rows(
 ) -> None:
     """`psgld_` on some rows"""
     constants = (lr, prior_pull, 2 * lr * temperature / num_data, *gain_constants(**preconditioner))
-    launch_rows(compiled.psgld_rows, theta, rows, (grad, second_moment, rounded(constants, theta)), counter)
+    launch_rows(compiled_rows.psgld_rows, (theta, rows, grad.to(theta.dtype), second_moment), constants, counter)
 
 
 def shared_rows(theta: Tensor, rows: Tensor, counter: Counter | None, decay: Tensor, deviation: Tensor) -> None:
     """`clocks.SharedMove`"""
-    launch_rows(compiled.shared_rows, theta, rows, (decay.to(theta.dtype), deviation.to(theta.dtype)), counter)
+    launch_rows(compiled_rows.shared_rows, (theta, rows, decay.to(theta.dtype), deviation.to(theta.dtype)), (), counter)
 
 
 def frozen_rows(
@@ -129,7 +117,7 @@ def frozen_rows(
 ) -> None:
     """`clocks.FrozenMove`"""
     constants = (prior_pull, num_data, tiny, *((eps, 0.0) if eps_inside else (0.0, eps)), ceiling)
-    launch_rows(compiled.frozen_rows, theta, rows, (second_moment, sums, tuple(map(float, constants))), counter)
+    launch_rows(compiled_rows.frozen_rows, (theta, rows, second_moment, sums), constants, counter)
 
 
 def gain_constants(
@@ -137,88 +125,47 @@ def gain_constants(
 ) -> tuple[float, ...]:
     """Numbers that make one expression of the four variants of `gain_`: times 1 and plus 0 are exact."""
     decay, share = (beta, 1 - beta) if preconditioner == "rmsprop" else (1.0, 1.0)
-    return (decay, share, eps, 0.0, ceiling, 1.0) if eps_inside else (decay, share, 0.0, eps, ceiling, 1.0)
+    return (decay, share, eps, 0.0, ceiling) if eps_inside else (decay, share, 0.0, eps, ceiling)
 
 
-def launch(
-    kernel: Callable[..., None], tensors: Sequence[Tensor | Array], constants: Sequence[float],
-    counter: Counter | None,
-) -> None:
-    """Run a kernel over the blocks of its first tensor; constants are rounded to its dtype, as torch does."""
-    arrays = [t.detach().view(-1).numpy() if isinstance(t, Tensor) else t for t in tensors]
-    blocks = -(-arrays[0].size // BLOCK)
-    spread(kernel, (*arrays, rounded(constants, tensors[0]), key(counter)), blocks, SERIAL_BLOCKS)
+def blocks_of(tensor: Tensor) -> int:
+    return -(-tensor.numel() // BLOCK)
+
+
+def launch(kernel: table.Kernel, jobs: Sequence[Job], constants: Sequence[float], stamp: Stamp | None) -> None:
+    """Run a kernel over the blocks of all jobs; their tensors are contiguous, their first ones of one dtype."""
+    lines, items = [], 0
+    for number, tensors in jobs:
+        lines.append((items, tensors[0].numel(), number, *[t.data_ptr() for t in tensors]))
+        items += blocks_of(tensors[0])
+    run(kernel, jobs[0][1][0], lines, constants, stamp, sizes=(items, AT_ONCE, BLOCK), parallel=items >= SERIAL)
 
 
 def launch_rows(
-    kernel: Callable[..., None], theta: Tensor, rows: Tensor, others: Sequence[Any], counter: Counter | None
+    kernel: table.Kernel, tensors: Sequence[Tensor], constants: Sequence[float], counter: Counter | None
 ) -> None:
-    """Run a kernel over some rows of a matrix; of the others, tensors of two dimensions are matrices too."""
-    arrays = [t.detach().numpy() if isinstance(t, Tensor) else t for t in (theta, rows, *others)]
-    smallest = -(-SERIAL_BLOCKS * BLOCK // max(1, theta.shape[1]))
-    spread(kernel, (*arrays, key(counter)), len(rows), smallest)
+    """Run a kernel over some rows of a matrix: of the first tensor, those that the second names."""
+    tensors = [t.contiguous() for t in tensors]  # holds them, too
+    items, width = len(tensors[1]), tensors[0].shape[1]
+    seed, number, step, stream = counter or (0, 0, 0, 0)
+    line = (0, width, number, *[t.data_ptr() for t in tensors])
+    sizes = (items, max(1, AT_ONCE * BLOCK // max(1, width)), width + 3)
+    stamp = (seed, step, stream) if counter else None
+    run(kernel, tensors[0], [line], constants, stamp, sizes=sizes, parallel=items * width >= SERIAL * BLOCK)
 
 
-def rounded(constants: Sequence[float], like: Any) -> tuple[Any, ...]:
-    """Numbers in the dtype of a tensor."""
-    return tuple(np.array(constants, np.float32 if like.dtype == torch.float32 else np.float64))
-
-
-def key(counter: Counter | None) -> Array:
-    """Seed in two words, parameter, step, stream, and whether noise is wanted at all."""
-    if counter is None:
-        return np.zeros(6, np.uint32)
-    seed, parameter, step, stream = counter
-    return np.array((seed & MASK, seed >> 32, parameter & MASK, step & MASK, stream & MASK, 1), np.uint32)
-
-
-def spread(kernel: Callable[..., None], arguments: tuple[Any, ...], items: int, smallest: int) -> None:
-    """kernel(*arguments, start, stop) over all items, on as many threads as torch has, `smallest` or more at once."""
-    prepare(kernel, arguments)
-    threads = min(torch.get_num_threads(), items // smallest)
-    if threads <= 1:
-        kernel(*arguments, 0, items)
-        return
-    size = max(smallest, -(-items // (4 * threads)))  # in quarters, so that a core busy elsewhere does not hold up all
-    starts = deque(range(0, items, size))
-
-    def work() -> None:
-        while starts:
-            try:
-                start = starts.popleft()
-            except IndexError:  # another thread was faster
-                return
-            kernel(*arguments, start, min(start + size, items))
-
-    helpers = [pool(threads - 1).submit(work) for _ in range(threads - 1)]
-    work()
-    for helper in helpers:
-        if not helper.cancel():  # one that never woke up is not waited for
-            helper.result()
-
-
-POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}
-READY: set[tuple[int, str]] = set()
-
-
-def pool(workers: int) -> ThreadPoolExecutor:
-    """Threads of this process; after a fork the parent's are gone and new ones are made."""
-    me = (os.getpid(), workers)
-    if me not in POOLS:
-        POOLS[me] = ThreadPoolExecutor(workers, thread_name_prefix="langevin")
-    return POOLS[me]
-
-
-def prepare(kernel: Any, arguments: tuple[Any, ...]) -> None:
-    """Compile (or load) once for each dtype, on an empty range, and say so when it took time."""
-    known = (id(kernel), arguments[0].dtype.char)
-    if known in READY:
-        return
-    began, missed = time.perf_counter(), sum(kernel.stats.cache_misses.values())
-    kernel(*arguments, 0, 0)
-    if sum(kernel.stats.cache_misses.values()) > missed:
-        log.info(
-            "compiled %s for %s in %.1f s; the next process finds it in numba's cache", kernel.__name__,
-            arguments[0].dtype, time.perf_counter() - began,
-        )  # fmt: skip
-    READY.add(known)
+def run(
+    kernel: table.Kernel, weights: Tensor, lines: Sequence[Sequence[int]], constants: Sequence[float],
+    stamp: Stamp | None, *, sizes: tuple[int, int, int], parallel: bool,
+) -> None:
+    """Write the table of `table.py` and have it worked off; sizes are items, items at once and scratch."""
+    words = np.zeros(table.LINES + table.LINE * len(lines) + 1, np.int64)
+    words[table.ITEMS : table.SEED] = sizes
+    if stamp is not None:
+        seed, step, stream = stamp
+        words[table.SEED : table.CONSTANTS] = (seed & MASK, seed >> 32, step & MASK, stream & MASK, 1)
+    words[table.CONSTANTS : table.LINES].view(np.float64)[: len(constants)] = constants
+    for place, line in zip(itertools.count(table.LINES, table.LINE), lines):
+        words[place : place + len(line)] = line
+    words[-1] = sizes[0]
+    team.run(kernel.address(str(weights.dtype).removeprefix("torch.")), words.ctypes.data, parallel=parallel)
