@@ -79,7 +79,7 @@ def test_what_the_stacked_layers_cannot_do_is_left_to_torch():
 
 @torch.no_grad()
 def test_samples_on_another_axis():
-    modules = [nn.GRU(5, 7).eval() for _ in range(S)]
+    modules = [nn.GRU(5, 7, batch_first=True).eval() for _ in range(S)]
     parameters, twin, x = stack_module_state(modules)[0], vmappable(modules[0]), torch.randn(4, 3, S, 5)
     out, _ = vmap(lambda p, x: functional_call(twin, p, (x,)), in_dims=(0, 2))(parameters, x)
     for s, module in enumerate(modules):
