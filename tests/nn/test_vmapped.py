@@ -75,3 +75,12 @@ def test_what_the_stacked_layers_cannot_do_is_left_to_torch():
 
     kept = [nn.Embedding(6, 5, max_norm=1.0), nn.LSTM(5, 4, proj_size=2), nn.RNN(5, 4, nonlinearity="relu"), Own(5, 4)]
     assert [type(m) for m in vmappable(nn.ModuleList(kept))] == [type(m) for m in kept]
+
+
+@torch.no_grad()
+def test_samples_on_another_axis():
+    modules = [nn.GRU(5, 7, batch_first=True).eval() for _ in range(S)]
+    parameters, twin, x = stack_module_state(modules)[0], vmappable(modules[0]), torch.randn(4, 3, S, 5)
+    out, _ = vmap(lambda p, x: functional_call(twin, p, (x,)), in_dims=(0, 2))(parameters, x)
+    for s, module in enumerate(modules):
+        torch.testing.assert_close(out[s], module(x[:, :, s])[0], rtol=0, atol=1e-5)
