@@ -12,6 +12,7 @@ import torch
 
 from langevin.cli import main
 from langevin.recipe import Recipe, load_recipe
+from langevin.report.terminal import messages, screen
 from langevin.workflow import start
 
 from .classifier_runs import classifier_run
@@ -59,7 +60,8 @@ def cli(monkeypatch, capsys):
 
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["langevin", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "200")
+        for console in (screen, messages):
+            monkeypatch.setattr(console, "_width", 200)  # test processes may come with a narrow terminal
         capsys.readouterr()
         code: object = 0
         try:
