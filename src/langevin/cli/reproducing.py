@@ -13,7 +13,7 @@ from ..errors import LangevinError
 from ..files import write_atomic
 from ..report.terminal import counting, messages, screen, table
 from ..reproduce.figures import FIGURES, draw_figure
-from ..reproduce.pages import ablation_table, claims_of, page, refresh, table_of
+from ..reproduce.pages import body_of, claims_of, page, refresh
 from ..reproduce.record import record as record_run
 from ..reproduce.runs import execute, overview, state
 from ..reproduce.tables import cell_rows, claims, load
@@ -81,7 +81,7 @@ def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> No
         told = {"target": target.name, "quick": quick, "rows": rows, "claims": claims(target, recorded)}
         print(json.dumps(told))
         return
-    body = ablation_table(recorded) if target.name == "ablation" else table_of(target, recorded)
+    body = "" if target.figure else body_of(target, recorded)
     label = " (QUICK: tiny models, the numbers mean nothing)" if quick else ""
     screen.print(Text(f"{target.title}{label}\n\n{body}\n\n{claims_of(target, recorded)}"))
 

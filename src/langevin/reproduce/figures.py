@@ -8,10 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from ..captioning import Captioning, Search, caption_images
+from ..classifying import Classifier
+from ..data.image_features import ImageFeatures
 from ..errors import LangevinError
 from ..explain import explain_run
 from ..report.explanation import draw_explanation
 from ..report.figures import draw_collections, draw_learning_curves, save_figure
+from ..report.sentences import draw_landscape
+from ..tasks.caption import CaptionTask
+from ..uncertain import most_uncertain
+from ..workflow import Selection, open_run_task
 
 SENTENCE = "the company said it expects to report a loss for the third quarter"
 """Of our own; the paper does not print the sentence that its Figure 3 is about in full."""
@@ -53,8 +62,40 @@ def learning_curves(runs: Path, results: Path, path: Path) -> None:
     save_figure(path, lambda axes: draw_learning_curves(axes, curves, burn_in=1, score="validation error (%)"))
 
 
+def uncertainty(runs: Path, results: Path, path: Path) -> None:
+    """Figure 6: the test sentences of TREC by t-SNE, the least certain circled."""
+    _, land = most_uncertain(Classifier(runs / "trec-psgld-dropout"), 10, states=True)
+    assert land is not None
+    draw_landscape(path, land, 10)
+
+
+def captions(runs: Path, results: Path, path: Path) -> None:
+    """Figure 4: the three best captions of one test image under two samples and under the average."""
+    folder = runs / "flickr8k-psgld"
+    run = Captioning.open(folder, Selection())
+    task = open_run_task(run.folder)
+    assert isinstance(task, CaptionTask)
+    name = task.images["test"][0]
+    values = task.features.take(torch.tensor([task.features.rows[name]]))
+    (told,) = caption_images(run, ImageFeatures([name], values, "test"), Search(top=3), per_sample=2)
+    columns = {f"sample at step {one['step']}": one["captions"] for one in told["per_sample"]}
+    columns["average"] = told["captions"]
+
+    def draw(axes: Any) -> None:
+        axes.axis("off")
+        axes.set_title(name)
+        lines = [
+            line for title, best in columns.items()
+            for line in (title, *(f"   {c['log_prob']:6.2f}  {c['caption']}" for c in best), "")
+        ]
+        axes.text(0, 1, "\n".join(lines), va="top", family="monospace", fontsize=9)
+
+    save_figure(path, draw, (7.0, 4.0))
+
+
 FIGURES: dict[str, Callable[[Path, Path, Path], None]] = {
-    "samples": samples, "words": words, "learning-curves": learning_curves,
+    "samples": samples, "words": words, "captions": captions, "learning-curves": learning_curves,
+    "uncertainty": uncertainty,
 }
 
 

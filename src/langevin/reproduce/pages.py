@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .tables import Number, Recorded, ablation_rows, cell_rows, claims, load
+from .tables import Number, Recorded, ablation_rows, cell_rows, claims, load, time_rows
 from .targets import TARGETS, Target
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
@@ -75,15 +75,29 @@ def ablation_table(recorded: Recorded) -> str:
     return markdown(("set", "", "optimiser", "noise only", "averaging only", "both"), lines)
 
 
+def time_table(recorded: Recorded) -> str:
+    """Ratios, so that machines need not be compared. Testing is a benchmark of its own, benchmarks/captioning.py."""
+    lines = [(row["stage"], show(row["paper"], 2), show(row["ours"], 2)) for row in time_rows(recorded)]
+    return markdown(("pSGLD : RMSprop + dropout", "paper", "ours"), lines)
+
+
+OTHER_TABLES = {"ablation": ablation_table, "time": time_table}
+
+
+def body_of(target: Target, recorded: Recorded) -> str:
+    special = OTHER_TABLES.get(target.name)
+    return special(recorded) if special else table_of(target, recorded)
+
+
 def page(results: Path) -> str:
     """The whole of docs/reproduce.md."""
     parts: list[Any] = ["# The paper's tables, ours beside theirs", "",
                         "Made by `langevin tables` from the files in `results/`. " + NOTE, ""]
     for target in TARGETS.values():
-        if not target.metrics and target.name != "ablation":
+        if target.figure:
             continue
         recorded = load(results, target.cells)
-        body = ablation_table(recorded) if target.name == "ablation" else table_of(target, recorded)
+        body = body_of(target, recorded)
         parts += [f"## {target.title}", "", f"`langevin reproduce {target.name}`", "", body, ""]
         said = claims_of(target, recorded)
         parts += [said, ""] if said else []

@@ -15,7 +15,7 @@ def rows(prefix: str, methods: tuple[str, ...], columns: tuple[str, ...], number
 
 FIVE = ("rmsprop", "rmsprop-dropout", "rmsprop-gal", "psgld", "psgld-dropout")
 FOUR = ("sgd", "sgd-dropout", "sgld", "sgld-dropout")
-CAPTION_METRICS = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "CIDEr", "ROUGE-L", "perplexity")
+CAPTION_METRICS = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "cider", "rouge_l", "perplexity")
 
 WAR_AND_PEACE: Cells = {
     f"wp-{cell}-{method}": {"nll": value}

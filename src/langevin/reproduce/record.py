@@ -5,18 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..caption_scores import add_caption_scores
+from ..captioning import Search
 from ..errors import LangevinError
 from ..runfolder import RunFolder
 from ..workflow import Begin, Selection, evaluate_run
 
 
 def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
-    """Validation and test numbers of a finished run, with the collection that validation prefers."""
+    """Validation and test numbers of a finished run, with the collection that validation prefers.
+
+    For captions also the COCO metrics of the last sample and of the average, beam 5.
+    """
     folder = RunFolder(path)
     progress = folder.progress()
     if not progress or not progress["finished"]:
         raise LangevinError(f"expected a finished run in {path}; go on with 'langevin resume {path}' first")
     numbers = {split: evaluate_run(path, split, Selection(), begin=begin, curve=True) for split in ("valid", "test")}
+    if folder.recipe.task == "caption":
+        numbers["test"] = add_caption_scores(numbers["test"], Selection(), Search(), path / "captions.json", begin)
     valid = numbers["valid"]["curve"]
     how, count = min(((h, n) for h in valid for n in range(len(valid[h]))), key=lambda at: valid[at[0]][at[1]])
     recipe = folder.recipe

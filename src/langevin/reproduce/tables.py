@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from . import paper
 from .targets import Target
 
 Recorded = dict[str, list[dict[str, Any]]]
 """The recorded runs of each cell: seeds or folds."""
-HIGHER_IS_BETTER = ("BLEU", "METEOR", "CIDEr", "ROUGE")
+HIGHER_IS_BETTER = ("bleu", "meteor", "cider", "rouge")
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,6 @@ def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
 
 def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
     """Optimiser, noise only (the sampler's last sample), averaging only (the optimiser's average), both."""
-    from . import paper
-
     cells = {"trec": ("trec-rmsprop", "trec-psgld", "error"),
              "ptb-small": ("ptb-small-random-sgd", "ptb-small-random-sgld", "perplexity")}
     rows = []
@@ -124,3 +123,13 @@ def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
                    ours(noisy, "averaged", metric)]
         rows.append({"set": name, "metric": metric, "paper": paper.ABLATION[name], "ours": numbers})
     return rows
+
+
+def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
+    """Training: minutes of pSGLD over those of RMSprop + dropout, the same epochs on the same machine."""
+    sampler, optimiser = recorded.get("flickr8k-psgld", []), recorded.get("flickr8k-rmsprop-dropout", [])
+    same = sampler and optimiser and sampler[0]["machine"] == optimiser[0]["machine"]
+    ratio = sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None
+    printed = {stage: one / other for stage, (one, other) in paper.TIME.items()}
+    return [{"stage": "training", "paper": printed["training"], "ours": ratio},
+            {"stage": "testing", "paper": printed["testing"], "ours": None}]
