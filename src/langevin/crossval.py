@@ -9,13 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import statistics
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,18 +18,16 @@ from typing import Any
 from .data.datasets import DATASETS
 from .errors import LangevinError
 from .files import write_atomic
-from .recipe import Recipe, SentenceData, load_recipe
-from .reproduce.record import record
+from .recipe import Recipe, SentenceData
+from .reproduce.runs import command
 from .runfolder import RECIPE, RunFolder, write_json
-from .startup import prepare_process
+from .side_by_side import Job, run_side_by_side
 from .tasks import open_task
-from .train import Interrupted, Trainer
-from .workflow import resume, start, train_until_done
+from .train import Interrupted
 
 EVALUATION, SUMMARY = "evaluation.json", "crossval.json"
 METRICS = ("error", "nll", "ece", "brier")
 """Those of them that the task has are summarised."""
-CHILD = "from langevin.crossval import train_member; train_member()"
 
 
 @dataclass(frozen=True)
@@ -133,86 +126,26 @@ def check_members(members: list[Member]) -> None:
                 raise LangevinError(f"{member.folder} holds a run of another recipe; choose another --out or remove it")
 
 
-def run_all(waiting: list[Member], members: list[Member], jobs: int, forget: bool, watch: Watch) -> None:
-    """Keep `jobs` children at work until none is left; stop them all when asked to."""
-    queue, working = list(waiting), dict[str, tuple[Member, subprocess.Popen[bytes]]]()
-    with stoppable():
-        try:
-            while queue or working:
-                while queue and len(working) < jobs:
-                    member = queue.pop(0)
-                    working[member.name] = member, spawn(member, forget)
-                time.sleep(0.5)
-                working = {name: pair for name, pair in working.items() if pair[1].poll() is None}
-                at_work = {name: member.share for name, (member, _) in working.items()}
-                done = sum((member.folder / EVALUATION).is_file() for member in members)
-                watch(done, len(members), at_work)
-        except KeyboardInterrupt:
-            raise Interrupted from None
-        finally:
-            stop([process for _, process in working.values()])
+def run_all(waiting: list[Member], members: list[Member], at_once: int, forget: bool, watch: Watch) -> None:
+    """Keep so many children at work until none is left; one that fails does not stop the others."""
+
+    def look() -> None:
+        evaluated = [(member.folder / EVALUATION).is_file() for member in members]
+        shares = {m.name: m.share for m, done in zip(members, evaluated, strict=True) if not done and m.share}
+        watch(sum(evaluated), len(members), shares)
+
+    try:
+        run_side_by_side([job_of(member, forget) for member in waiting], at_once, look, keep_going=True)
+    except KeyboardInterrupt:
+        raise Interrupted from None
 
 
-def spawn(member: Member, forget: bool) -> subprocess.Popen[bytes]:
-    """A child for one member. It has a session of its own: Ctrl-C reaches it through us alone, and once."""
-    recipe = member.folder.with_suffix(".toml")
+def job_of(member: Member, forget: bool) -> Job:
+    """A process that trains and evaluates one member, and says what it has to say in a file beside it."""
+    recipe, log = member.folder.with_suffix(".toml"), member.folder.with_suffix(".log")
     write_atomic(recipe, member.recipe.to_toml().encode())
-    command = [sys.executable, "-c", CHILD, str(recipe), str(member.folder), str(os.getpid()), str(int(forget))]
-    with member.folder.with_suffix(".log").open("wb") as log:
-        return subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )
-
-
-def stop(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Ask all children to end (they write a checkpoint) and wait for them."""
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        try:
-            process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-@contextmanager
-def stoppable() -> Iterator[None]:
-    """SIGTERM counts as Ctrl-C, so that the children are stopped too."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def train_member() -> None:
-    """What a child does: train or go on, evaluate, keep the numbers. Ends by itself when its parent is gone."""
-    recipe, folder, parent, forget = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "1"
-    prepare_process()
-
-    def leave_with_parent(_: Trainer) -> None:
-        if os.getppid() != parent:
-            signal.raise_signal(signal.SIGTERM)
-
-    try:
-        begun = (folder / RECIPE).is_file()
-        trainer = resume(folder) if begun else start(load_recipe(recipe), folder)
-        if not trainer.finished:
-            train_until_done(trainer, leave_with_parent)
-        write_json(folder / EVALUATION, record(folder))
-        if forget:
-            trainer.store.forget_after(0)
-    except Interrupted:
-        sys.exit(130)
-    except LangevinError as error:
-        print(f"langevin: {error}", flush=True)
-        sys.exit(2)
+    log.unlink(missing_ok=True)
+    return Job(member.name, command(recipe, member.folder, member.folder / EVALUATION, forget_samples=forget), log)
 
 
 def summarise(recipe: Recipe, done: list[Member], failed: list[Member]) -> dict[str, Any]:

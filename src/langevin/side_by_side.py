@@ -42,14 +42,14 @@ def langevin_command(*arguments: object) -> list[str]:
 
 def run_side_by_side(
     jobs: Sequence[Job], at_once: int, on_look: Callable[[], None] = lambda: None,
-    on_end: Callable[[Job], None] = lambda job: None,
+    on_end: Callable[[Job], None] = lambda job: None, *, keep_going: bool = False,
 ) -> None:
     """Run all jobs, at most `at_once` at a time, in their order; `on_look` is called some times a second meanwhile,
     `on_end` after each job.
 
-    The first job that fails (an exit code other than 0), Ctrl-C, SIGTERM and any exception in the callbacks stop all
-    the others: they get SIGTERM, then half a minute to save their work, then SIGKILL. A child that asks `abandoned`
-    now and then also ends when this process is killed outright.
+    The first job that fails (an exit code other than 0; not with `keep_going`), Ctrl-C, SIGTERM and any exception in
+    the callbacks stop all the others: they get SIGTERM, then half a minute to save their work, then SIGKILL. A child
+    that asks `abandoned` now and then also ends when this process is killed outright.
     """
     if at_once < 1:
         raise LangevinError(f"jobs must be at least 1, got {at_once}")
@@ -61,7 +61,8 @@ def run_side_by_side(
                     job = waiting.pop(0)
                     running[start(job)] = job
                 for process in [process for process in running if process.poll() is not None]:
-                    check(process.returncode, running[process])
+                    if not keep_going:
+                        check(process.returncode, running[process])
                     on_end(running.pop(process))
                 on_look()
                 time.sleep(POLL)

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..errors import LangevinError
 from ..recipe import load_recipe
 from ..runfolder import RECIPE, RunFolder, write_json
 from ..side_by_side import Job, run_side_by_side
+from ..startup import prepare_process
 from ..train import Interrupted
 from ..workflow import resume, start, train_until_done
 from .record import record
@@ -42,27 +44,42 @@ def execute(
 ) -> None:
     """All runs that are not recorded yet, `at_once` at a time, one thread each."""
     missing = [run for run in runs if state(run, out, results) < 1]
-    jobs = [Job(run.name, command(run, out, results), out / f"{run.name}.log") for run in missing]
+    jobs = [
+        Job(run.name, command(run.cell, out / run.name, results / f"{run.name}.json", run.overrides),
+            out / f"{run.name}.log")
+        for run in missing
+    ]
     run_side_by_side(jobs, at_once, on_end=lambda job: on_end(job.name))
 
 
-def command(run: Run, out: Path, results: Path) -> list[str]:
+def command(
+    recipe: str | Path, folder: Path, result: Path, overrides: Sequence[str] = (), *, forget_samples: bool = False
+) -> list[str]:
     """This file as a program: train or resume one run on one thread, and record it."""
-    arguments = (run.cell, out / run.name, results / f"{run.name}.json", json.dumps(run.overrides))
-    return [sys.executable, "-P", "-m", "langevin.reproduce.runs", *map(str, arguments)]
+    told = {"recipe": str(recipe), "folder": str(folder), "result": str(result), "overrides": list(overrides),
+            "forget_samples": forget_samples}
+    return [sys.executable, "-P", "-m", "langevin.reproduce.runs", json.dumps(told)]
 
 
-def train_and_record(recipe: str, folder: Path, result: Path, overrides: Sequence[str]) -> None:
-    made = (folder / RECIPE).is_file()
-    trainer = resume(folder) if made else start(load_recipe(recipe, [*overrides, "threads=1"]), folder)
+def train_and_record(recipe: str, folder: str, result: str, overrides: list[str], forget_samples: bool) -> None:
+    """Train or go on, evaluate, keep the numbers; then, if asked to, drop the samples."""
+    prepare_process()
+    path = Path(folder)
+    begun = (path / RECIPE).is_file()
+    trainer = resume(path) if begun else start(load_recipe(recipe, [*overrides, "threads=1"]), path)
     if not trainer.finished:
         train_until_done(trainer, lambda _: None)
-    result.parent.mkdir(parents=True, exist_ok=True)
-    write_json(result, record(folder))
+    Path(result).parent.mkdir(parents=True, exist_ok=True)
+    write_json(Path(result), record(path))
+    if forget_samples:
+        trainer.store.forget_after(0)
 
 
 if __name__ == "__main__":
     try:
-        train_and_record(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), json.loads(sys.argv[4]))
+        train_and_record(**json.loads(sys.argv[1]))
     except Interrupted:
         sys.exit(130)
+    except LangevinError as error:
+        print(f"langevin: {error}", flush=True)
+        sys.exit(2)
