@@ -63,7 +63,7 @@ def bare_loop(task: LanguageModelTask, steps: int) -> Contender:
 
 
 def our_loop(trainer: Trainer, steps: int) -> Contender:
-    """`Trainer.run`, which a batch counter stops; the checkpoint that it then writes is part of the price."""
+    """The trainer's step: schedules, seeds, clipping, the check of the loss; without validation and checkpoints."""
 
     def run() -> None:
         trainer.step = trainer.recorded = 0
