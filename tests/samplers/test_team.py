@@ -142,6 +142,7 @@ if child == 0:
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 NO_MORE_THREADS = """
+import scipy.linalg  # numba loads it, and with it comes a thread of its BLAS
 (torch.ones(1_000_000) * 2).sum()
 before = len(os.listdir("/proc/self/task"))
 assert before > 1

@@ -41,7 +41,7 @@ def crossval(
                 forget_samples=forget_samples, watch=watch,
             )
     except Interrupted:
-        messages.print(f"stopped; the same command goes on with what is in {target}")
+        messages.print(f"stopped; the same command goes on with what is in {target}", soft_wrap=True)
         raise typer.Exit(130) from None
     print(json.dumps(result)) if as_json else screen.print(crossval_table(result))
 

@@ -56,7 +56,7 @@ def reproduce(
                 raise typer.Exit(130) from None
     if chosen.name in FIGURES and not dry:
         path = draw_figure(chosen.name, out, results, out / f"{chosen.name}.png")
-        messages.print(f"drawn: {path}")
+        messages.print(f"drawn: {path}", soft_wrap=True)
     show_target(chosen, results, quick, as_json)
 
 

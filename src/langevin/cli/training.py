@@ -139,13 +139,15 @@ def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> No
 def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
     """Train to the end and say what came out and what to type next."""
     if trainer.finished:
-        messages.print(f"{folder} is finished already: {trainer.step} steps, {len(trainer.store)} samples")
+        done = f"{folder} is finished already: {trainer.step} steps, {len(trainer.store)} samples"
+        messages.print(done, soft_wrap=True)
     else:
         try:
             train_with_progress(trainer, folder.name, quiet)
         except Interrupted:
             messages.print(
-                f"stopped at step {trainer.step} of {trainer.pace.total}; go on with: langevin resume {folder}"
+                f"stopped at step {trainer.step} of {trainer.pace.total}; go on with: langevin resume {folder}",
+                soft_wrap=True,
             )
             raise typer.Exit(130) from None
     summary = run_summary(trainer.folder)
@@ -172,7 +174,7 @@ def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: boo
         messages.print(f"stopped; go on with: langevin resume {folder.path}", soft_wrap=True)
         raise typer.Exit(130) from None
     if not trained:
-        messages.print(f"{folder.path} is finished already: {len(folder.store())} samples")
+        messages.print(f"{folder.path} is finished already: {len(folder.store())} samples", soft_wrap=True)
     if as_json:
         print(json.dumps(run_summary(folder)))
         return
