@@ -141,7 +141,7 @@ def reverse_rows(x: Tensor, lengths: Tensor) -> Tensor:
     time = torch.arange(x.shape[1], device=x.device)[None]
     turned = torch.where(time < lengths[:, None], lengths[:, None] - 1 - time, time)
     order = (turned + torch.arange(len(x), device=x.device)[:, None] * x.shape[1]).flatten()
-    permuted: Tensor = Permuted.apply(x.flatten(0, 1), order)  # type: ignore[no-untyped-call]
+    permuted: Tensor = Permuted.apply(x.flatten(0, 1), order)  # type: ignore[no-untyped-call]  # torch's
     return permuted.view_as(x)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir  # type: ignore[import-untyped]  # it has no types
 from numba import extending, types
 
 NEXT, ITEMS, AT_ONCE, SCRATCH, SEED, SEED_HIGH, STEP, STREAM, NOISY, CONSTANTS = range(10)
@@ -35,7 +35,7 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 log = logging.getLogger(__name__)
 
 intrinsic: Any = extending.intrinsic
-carray: Any = numba.carray  # type: ignore[attr-defined]
+carray: Any = numba.carray  # type: ignore[attr-defined]  # not in its exports
 inlined: Any = numba.njit(forceinline=True, **OPTIONS)
 
 

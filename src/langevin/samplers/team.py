@@ -66,7 +66,7 @@ def openmp() -> Region | None:
         except (OSError, AttributeError, TypeError):  # TypeError: Windows knows no None
             continue
         region.argtypes, region.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint), None
-        return region  # type: ignore[no-any-return]
+        return region  # type: ignore[no-any-return]  # ctypes gives Any
     return None
 
 
