@@ -2,6 +2,7 @@ import pytest
 
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe, shipped
+from langevin.reproduce.questions import COMPARED
 from langevin.reproduce.targets import TARGETS, target_named, twins
 
 
@@ -10,8 +11,8 @@ def test_every_cell_has_a_recipe_and_every_quick_version_is_valid(name):
     target = TARGETS[name]
     assert target.cells
     for run in target.runs(quick=True):
-        assert run.cell in shipped()
-        load_recipe(run.cell, run.overrides)
+        assert run.recipe in shipped()
+        load_recipe(run.recipe, run.overrides)
 
 
 def test_every_number_of_the_paper_belongs_to_a_cell():
@@ -36,3 +37,30 @@ def test_runs_are_folds_where_the_paper_has_folds():
         target_named("wp").runs(("wp-lstm-adam",))
     with pytest.raises(LangevinError, match="no target 'table2'"):
         target_named("table2")
+
+
+def test_variants_are_recipes_with_settings_changed():
+    target = target_named("temperature-trec")
+    (run,) = target.runs(("trec-psgld.T0.1",))
+    assert (run.recipe, run.name) == ("trec-psgld", "trec-psgld.T0.1")
+    assert load_recipe(run.recipe, run.overrides).sampler.temperature == 0.1
+    authors = load_recipe("trec-psgld", target.runs(("trec-psgld.T2overN",))[0].overrides)
+    assert authors.sampler.resolved(4907)[1]["temperature"] == pytest.approx(2 / 4907)
+
+
+def test_seeds_of_ensembles_do_not_overlap():
+    runs = target_named("alternatives-trec").runs(("trec-rmsprop-dropout.four",), 2)
+    assert [(run.name, run.chains) for run in runs] == [
+        ("trec-rmsprop-dropout.four", 4), ("trec-rmsprop-dropout.four.seed1", 4),
+    ]
+    assert load_recipe(runs[1].recipe, runs[1].overrides).run.seed == 4
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_alternatives_are_of_equal_cost(name):
+    target = target_named(name)
+    epochs = {}
+    for run in target.runs():
+        epochs[run.cell] = run.chains * load_recipe(run.recipe, run.overrides).run.epochs
+    assert len(set(epochs.values())) == 1
+    assert {cell for _, cell, _ in COMPARED[name]} == set(target.cells)

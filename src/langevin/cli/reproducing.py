@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
@@ -34,6 +34,9 @@ def reproduce(
     jobs: Annotated[int | None, typer.Option(min=1, help="runs side by side, one thread each")] = None,
     out: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs/reproduce"),
     results: Results = Path("results"),
+    precision: Annotated[
+        Literal["float32", "bfloat16"] | None, typer.Option(help="of the products in training; None: the recipe's")
+    ] = None,
     dry: Annotated[bool, typer.Option("--dry", help="show what is there, run nothing")] = False,
     as_json: Json = False,
 ) -> None:
@@ -46,11 +49,12 @@ def reproduce(
     chosen = target_named(target)
     runs = chosen.runs(tuple(cells or ()), seeds, quick)
     missing = [run for run in runs if state(run, out, results) < 1]
+    overrides = [f"precision={precision}"] if precision else []
     if missing and not dry:
         with counting("runs", as_json) as begin:
             advance = begin(len(missing))
             try:
-                execute(missing, out, results, jobs or available_cores(), lambda name: advance())
+                execute(missing, out, results, jobs or available_cores(), lambda name: advance(), overrides)
             except KeyboardInterrupt:
                 messages.print(f"stopped; 'langevin reproduce {target}' goes on where it was")
                 raise typer.Exit(130) from None

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .tables import Number, Recorded, ablation_rows, cell_rows, claims, load, time_rows
+from .questions import COMPARED
+from .tables import Number, Recorded, ablation_rows, alternative_rows, cell_rows, claims, load, time_rows
 from .targets import TARGETS, Target
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
@@ -81,10 +82,21 @@ def time_table(recorded: Recorded) -> str:
     return markdown(("pSGLD : RMSprop + dropout", "paper", "ours"), lines)
 
 
+def alternatives_table(target: Target, recorded: Recorded) -> str:
+    """The same number of batches for every method; those of several runs as mean ± standard deviation."""
+    lines = [
+        (row["method"], f"`{row['cell']}`", *(show(row[metric], DIGITS.get(metric, 3)) for metric in target.metrics))
+        for row in alternative_rows(target, recorded)
+    ]
+    return markdown(("method", "run", *target.metrics), lines)
+
+
 OTHER_TABLES = {"ablation": ablation_table, "time": time_table}
 
 
 def body_of(target: Target, recorded: Recorded) -> str:
+    if target.name in COMPARED:
+        return alternatives_table(target, recorded)
     special = OTHER_TABLES.get(target.name)
     return special(recorded) if special else table_of(target, recorded)
 
@@ -109,7 +121,7 @@ def refresh(readme: str, results: Path) -> str:
     made = []
     for target in TARGETS.values():
         recorded = load(results, target.cells)
-        if target.metrics and recorded:
+        if target.paper and recorded:
             made += [f"{target.title} (lower is better):" if len(target.metrics) == 1 else f"{target.title}:", "",
                      table_of(target, recorded, only_run=True), ""]
     before, rest = readme.split(BEGIN)

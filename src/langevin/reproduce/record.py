@@ -8,14 +8,21 @@ from typing import Any
 from ..caption_scores import add_caption_scores
 from ..captioning import Search
 from ..errors import LangevinError
+from ..posterior.weight_average import load_weight_average
 from ..runfolder import RunFolder
-from ..workflow import Begin, Selection, evaluate_run
+from ..train import prepare_device
+from ..workflow import Begin, Selection, evaluate_run, open_run_task
+
+MASKS = 20
+"""Of Monte-Carlo dropout."""
 
 
 def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     """Validation and test numbers of a finished run, with the collection that validation prefers.
 
-    For captions also the COCO metrics of the last sample and of the average, beam 5.
+    Beside them on the test split: the mean of the weights where the samples are of one chain, and Monte-Carlo dropout
+    with the last weights where the model has dropout. For captions also the COCO metrics of the last sample and of the
+    average, beam 5.
     """
     folder = RunFolder(path)
     progress = folder.progress()
@@ -24,6 +31,9 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     numbers = {split: evaluate_run(path, split, Selection(), begin=begin, curve=True) for split in ("valid", "test")}
     if folder.recipe.task == "caption":
         numbers["test"] = add_caption_scores(numbers["test"], Selection(), Search(), path / "captions.json", begin)
+    others = {} if folder.chains else {"weight_averaged": weight_averaged(folder)}
+    if folder.recipe.model.dropout or folder.recipe.model.dropconnect:
+        others["mc_dropout"] = evaluate_run(path, "test", Selection(), begin=begin, mc_dropout=MASKS)["averaged"]
     valid = numbers["valid"]["curve"]
     how, count = min(((h, n) for h in valid for n in range(len(valid[h]))), key=lambda at: valid[at[0]][at[1]])
     recipe = folder.recipe
@@ -35,6 +45,14 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
         "chosen": {"select": how, "samples": count + 1, "valid": valid[how][count],
                    "test": numbers["test"]["curve"][how][count]},
-        "valid": {k: numbers["valid"][k] for k in kept}, "test": {k: numbers["test"][k] for k in kept},
+        "valid": {k: numbers["valid"][k] for k in kept}, "test": {k: numbers["test"][k] for k in kept} | others,
         "history": progress["history"], "recipe": recipe.what_is_computed(), **folder.origin,
     }
+
+
+def weight_averaged(folder: RunFolder) -> dict[str, float]:
+    """Test metrics of one network: the mean of the weights of all samples."""
+    task = open_run_task(folder)
+    model = task.build_model().to(prepare_device(folder.recipe))
+    load_weight_average(model, folder.store().samples)
+    return task.metrics(task.log_probs(model, "test"), "test")

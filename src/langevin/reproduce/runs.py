@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..chains import resume_chains, start_chains
 from ..errors import LangevinError
 from ..recipe import load_recipe
 from ..runfolder import RECIPE, RunFolder, write_json
@@ -40,39 +41,47 @@ def overview(target: Target, out: Path, results: Path, seeds: int = 1) -> dict[s
 
 
 def execute(
-    runs: Sequence[Run], out: Path, results: Path, at_once: int, on_end: Callable[[str], None] = lambda name: None
+    runs: Sequence[Run], out: Path, results: Path, at_once: int, on_end: Callable[[str], None] = lambda name: None,
+    overrides: Sequence[str] = (),
 ) -> None:
-    """All runs that are not recorded yet, `at_once` at a time, one thread each."""
+    """All runs that are not recorded yet, `at_once` at a time, one thread each; `overrides` hold for all of them."""
     missing = [run for run in runs if state(run, out, results) < 1]
     jobs = [
-        Job(run.name, command(run.cell, out / run.name, results / f"{run.name}.json", run.overrides),
-            out / f"{run.name}.log")
+        Job(run.name, command(run.recipe, out / run.name, results / f"{run.name}.json", (*overrides, *run.overrides),
+                              chains=run.chains), out / f"{run.name}.log")
         for run in missing
     ]
     run_side_by_side(jobs, at_once, on_end=lambda job: on_end(job.name))
 
 
 def command(
-    recipe: str | Path, folder: Path, result: Path, overrides: Sequence[str] = (), *, forget_samples: bool = False
+    recipe: str | Path, folder: Path, result: Path, overrides: Sequence[str] = (), *, forget_samples: bool = False,
+    chains: int = 1,
 ) -> list[str]:
     """This file as a program: train or resume one run on one thread, and record it."""
     told = {"recipe": str(recipe), "folder": str(folder), "result": str(result), "overrides": list(overrides),
-            "forget_samples": forget_samples}
+            "forget_samples": forget_samples, "chains": chains}
     return [sys.executable, "-P", "-m", "langevin.reproduce.runs", json.dumps(told)]
 
 
-def train_and_record(recipe: str, folder: str, result: str, overrides: list[str], forget_samples: bool) -> None:
+def train_and_record(
+    recipe: str, folder: str, result: str, overrides: list[str], forget_samples: bool, chains: int
+) -> None:
     """Train or go on, evaluate, keep the numbers; then, if asked to, drop the samples."""
     prepare_process()
     path = Path(folder)
     begun = (path / RECIPE).is_file()
-    trainer = resume(path) if begun else start(load_recipe(recipe, [*overrides, "threads=1"]), path)
-    if not trainer.finished:
-        train_until_done(trainer, lambda _: None)
+    wanted = None if begun else load_recipe(recipe, [*overrides, "threads=1"])
+    if chains > 1:
+        resume_chains(RunFolder(path) if wanted is None else start_chains(wanted, path, chains), at_once=1)
+    else:
+        trainer = resume(path) if wanted is None else start(wanted, path)
+        if not trainer.finished:
+            train_until_done(trainer, lambda _: None)
     Path(result).parent.mkdir(parents=True, exist_ok=True)
     write_json(Path(result), record(path))
     if forget_samples:
-        trainer.store.forget_after(0)
+        RunFolder(path).store().forget_after(0)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import paper
+from .questions import COMPARED
 from .targets import Target
 
 Recorded = dict[str, list[dict[str, Any]]]
@@ -54,7 +55,7 @@ def ours(runs: Sequence[Mapping[str, Any]], which: str, metric: str) -> Number |
         if which == "chosen":
             values.append(chosen(run, metric))
         else:
-            values.append(run["test"][which].get(metric))
+            values.append(run["test"].get(which, {}).get(metric))
     return Number.of([value for value in values if value is not None])
 
 
@@ -133,3 +134,12 @@ def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
     printed = {stage: one / other for stage, (one, other) in paper.TIME.items()}
     return [{"stage": "training", "paper": printed["training"], "ours": ratio},
             {"stage": "testing", "paper": printed["testing"], "ours": None}]
+
+
+def alternative_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
+    """One entry for each method of a table of alternatives, with the samples or networks that it averages."""
+    return [
+        {"method": method, "cell": cell, **{metric: ours(recorded.get(cell, []), which, metric)
+                                            for metric in target.metrics}}
+        for method, cell, which in COMPARED[target.name]
+    ]

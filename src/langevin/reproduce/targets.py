@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import LangevinError
-from . import paper
+from . import paper, questions
+from .questions import Variant
 
 
 @dataclass(frozen=True)
@@ -15,11 +17,17 @@ class Run:
     cell: str
     key: str = ""
     overrides: tuple[str, ...] = ()
+    chains: int = 1
 
     @property
     def name(self) -> str:
         """Of its folder and of its file of results."""
         return f"{self.cell}.{self.key}" if self.key else self.cell
+
+    @property
+    def recipe(self) -> str:
+        """What comes before the first point is the name of a recipe; what follows says how this cell differs."""
+        return self.cell.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ class Target:
     folds: int = 0
     """Runs of one cell are the folds of cross-validation, so many in the paper; 0: seeds."""
     figure: bool = False
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    """How those cells differ from their recipes that are not recipes themselves."""
 
     def runs(self, cells: tuple[str, ...] = (), seeds: int = 1, quick: bool = False) -> list[Run]:
         """The runs behind the chosen cells."""
@@ -50,10 +60,13 @@ class Target:
         return [run for cell in cells or self.cells for run in self.runs_of(cell, seeds, short)]
 
     def runs_of(self, cell: str, count: int, overrides: tuple[str, ...]) -> list[Run]:
+        variant = self.variants.get(cell, Variant())
+        overrides = (*variant.overrides, *overrides)
         if self.folds and not cell.startswith("trec"):  # TREC has a test set of its own
             return [Run(cell, f"fold{k}", (*overrides, f"fold={k}")) for k in range(count)]
-        first = Run(cell, "", overrides)
-        return [first, *(Run(cell, f"seed{k}", (*overrides, f"seed={k}")) for k in range(1, count))]
+        chains = variant.chains
+        seeds = [("", overrides), *((f"seed{k}", (*overrides, f"seed={k * chains}")) for k in range(1, count))]
+        return [Run(cell, key, changed, chains) for key, changed in seeds]
 
 
 def twins(cells: tuple[str, ...], names: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -102,6 +115,18 @@ TARGETS = {
                "trec-psgld", "trec-psgld-dropout"), quick=SHORT, minutes=6.0, figure=True),
         Target("uncertainty", "Figure 6: TREC test sentences and those it is least sure of", ("trec-psgld-dropout",),
                quick=SHORT, minutes=6.0, figure=True),
+        Target("temperature-trec", "How TREC depends on temperature and prior",
+               ("trec-rmsprop", "trec-rmsprop-dropout", *questions.TREC_TEMPERATURE), metrics=("error", "nll"),
+               quick=SHORT, minutes=4.0, variants=questions.TREC_TEMPERATURE),
+        Target("temperature-ptb", "How Penn Treebank, small, successive, depends on temperature and prior (5 epochs)",
+               tuple(questions.PTB_TEMPERATURE), metrics=("perplexity",), quick=(*SHORT, "embed=8"), minutes=14.0,
+               variants=questions.PTB_TEMPERATURE),
+        Target("alternatives-trec", "What else a user could do at the same price: TREC",
+               tuple(questions.TREC_ALTERNATIVES), metrics=("error", "nll", "ece"), quick=SHORT, minutes=4.0,
+               variants=questions.TREC_ALTERNATIVES),
+        Target("alternatives-ptb", "What else a user could do at the same price: Penn Treebank, small, successive",
+               ("ptb-small-successive-sgd", "ptb-small-successive-sgld", *questions.PTB_ALTERNATIVES),
+               metrics=("perplexity",), quick=(*SHORT, "embed=8"), minutes=35.0, variants=questions.PTB_ALTERNATIVES),
     )
 }
 

@@ -1,0 +1,96 @@
+"""Questions that the paper did not ask, as cells beside its own: recipes with a few settings changed.
+
+How much the gain depends on temperature and prior, and what a user would pick instead at the same price.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A recipe changed in a few settings; several chains are short runs from different seeds, averaged together."""
+
+    overrides: tuple[str, ...] = ()
+    chains: int = 1
+
+
+Variants = dict[str, Variant]
+"""By the name of the cell: the recipe, a point, and how it differs."""
+
+TEMPERATURES = {"T1": "1", "T0.1": "0.1", "T0.01": "0.01", "T0.001": "0.001", "T2overN": "2/N", "T0": "0"}
+
+
+def by_temperature(recipe: str, *overrides: str) -> Variants:
+    """From the printed temperature down to that of the authors' released code, and none at all."""
+    return {
+        f"{recipe}.{name}": Variant((f"temperature={value}", *overrides)) for name, value in TEMPERATURES.items()
+    }
+
+
+def by_prior(recipe: str, variances: tuple[str, ...], *overrides: str) -> Variants:
+    """The recipe's own temperature under a wider and a narrower prior."""
+    return {f"{recipe}.prior{value}": Variant((f"prior_var={value}", *overrides)) for value in variances}
+
+
+TO_THE_END = "patience=none"
+"""Without early stopping, so that all methods see the same number of batches."""
+PTB_SHORT = ("epochs=5", "burn_in=2")
+"""5 epochs of the 13, 6 samples: what a sweep of many runs can afford."""
+TREC_PRIORS, PTB_PRIORS = ("10", "0.1"), ("10", "0.1")
+
+TREC_TEMPERATURE = (
+    by_temperature("trec-psgld", TO_THE_END) | by_temperature("trec-psgld-dropout", TO_THE_END)
+    | by_prior("trec-psgld-dropout", TREC_PRIORS, TO_THE_END)
+)
+PTB_TEMPERATURE = (
+    by_temperature("ptb-small-successive-sgld", *PTB_SHORT)
+    | by_temperature("ptb-small-successive-sgld-dropout", *PTB_SHORT)
+    | by_prior("ptb-small-successive-sgld", PTB_PRIORS, *PTB_SHORT)
+)
+
+TREC_ALTERNATIVES: Variants = {
+    "trec-rmsprop-dropout.full": Variant((TO_THE_END,)),
+    "trec-rmsprop-dropout.four": Variant((TO_THE_END, "epochs=5", "burn_in=4"), chains=4),
+    "trec-psgld-dropout.full": Variant((TO_THE_END,)),
+    "trec-psgld-dropout.cyclical": Variant(
+        (TO_THE_END, "burn_in=0", "lr_schedule=cyclical", "cycle=5", "cycle_explore=0.6", "lr=2e-3")
+    ),
+    "trec-psgld-dropout.sghmc": Variant(
+        (TO_THE_END, "sampler.name=sghmc", "beta=none", "eps=none", "lr=0.05", "friction=0.1")
+    ),
+}
+PTB_ALTERNATIVES: Variants = {
+    "ptb-small-successive-sgd.four": Variant(
+        ("epochs=3.25", "burn_in=2.75", "decay_after=1", "decay_every=0.25"), chains=4
+    ),
+    "ptb-small-successive-sgld.cyclical": Variant(
+        ("burn_in=4", "lr_schedule=cyclical", "cycle=3", "cycle_explore=0.5", "cycle_floor=0.01")
+    ),
+    "ptb-small-successive-sgld.sghmc": Variant(("sampler.name=sghmc", "lr=2.0", "friction=0.1")),
+}
+
+OPTIMISER = {
+    "last weights": "single", "snapshots averaged": "averaged", "weights averaged (SWA)": "weight_averaged",
+    "Monte-Carlo dropout, 20 masks": "mc_dropout",
+}
+"""What one run of an optimiser offers, and where its numbers are recorded."""
+FOUR, CYCLES, MOMENTUM = "four short runs averaged (deep ensemble)", "cyclical", "SGHMC"
+COMPARED: dict[str, list[tuple[str, str, str]]] = {
+    "alternatives-trec": [
+        *((f"RMSprop + dropout: {label}", "trec-rmsprop-dropout.full", which) for label, which in OPTIMISER.items()),
+        (f"RMSprop + dropout: {FOUR}", "trec-rmsprop-dropout.four", "averaged"),
+        ("pSGLD + dropout, averaged", "trec-psgld-dropout.full", "averaged"),
+        (f"pSGLD + dropout, {CYCLES}, averaged", "trec-psgld-dropout.cyclical", "averaged"),
+        (f"{MOMENTUM} + dropout, averaged", "trec-psgld-dropout.sghmc", "averaged"),
+    ],
+    "alternatives-ptb": [
+        *((f"SGD: {label}", "ptb-small-successive-sgd", which) for label, which in list(OPTIMISER.items())[:3]),
+        (f"SGD: {FOUR}", "ptb-small-successive-sgd.four", "averaged"),
+        ("SGLD, averaged", "ptb-small-successive-sgld", "averaged"),
+        (f"SGLD, {CYCLES}, averaged", "ptb-small-successive-sgld.cyclical", "averaged"),
+        (f"{MOMENTUM}, averaged", "ptb-small-successive-sgld.sghmc", "averaged"),
+    ],
+}
+"""Lines of the tables of alternatives: what it is, the cell, and which of its numbers."""
