@@ -212,3 +212,12 @@ langevin.BayesianTextClassifier()
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "install langevin[estimator]" in done.stdout
+
+
+def test_temperature_may_be_chosen_by_fit(tmp_path):
+    model = BayesianTextClassifier(**TINY | {"epochs": 20, "patience": None}, temperature="auto").fit(TEXTS, LABELS)
+    assert model.get_params()["temperature"] == "auto"
+    assert model.settings_["temperature"] in (1, 0.1, 0.01, 0.001, 0)
+    assert model.n_iter_ == 20
+    model.save(tmp_path / "kept")
+    assert BayesianTextClassifier.load(tmp_path / "kept").settings_ == model.settings_

@@ -121,13 +121,15 @@ def demo(
 
 
 def choose_temperature(recipe: Recipe, target: Path, quiet: bool) -> tuple[Recipe, dict[str, Any]]:
-    """Turn temperature="auto" into a number, and say what was tried."""
+    """Turn temperature="auto" into numbers, and say what was tried."""
     if recipe.sampler.temperature != "auto":
         return recipe, {}
     with TrainingProgress("temperature", quiet) as progress:
         chosen, about = with_chosen_temperature(recipe, target, progress)
-    tried = ", ".join(f"{t}: {nll:.4f}" for t, nll in about["temperature_choice"]["valid_nll"].items())
-    messages.print(f"temperature {chosen.sampler.temperature:g}, by validation nll ({tried})")
+    for key, scores in about["temperature_choice"]["valid_nll"].items():
+        tried = ", ".join(f"{value}: {nll:.4f}" for value, nll in scores.items())
+        value = getattr(chosen.sampler, key)
+        messages.print(f"{key}: {'its default' if value is None else f'{value:g}'}, by validation nll ({tried})")
     return chosen, about
 
 
