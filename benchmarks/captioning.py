@@ -1,8 +1,9 @@
 """Captions of many images: all samples at once, against one sample and against one sample after another.
 
-`python -m benchmarks.captioning [--images 1000] [--samples 17] [--rounds 3] [--run DIR]`: without a run, weights are
-random, of the shape of the Flickr8k recipes, and every caption has `--words` words. Ratios within one run; times on one
-machine mean little elsewhere. The single picture is timed from its features on: the extractor comes on top.
+`python -m benchmarks.captioning [--images 1000] [--samples 17] [--rounds 3] [--run DIR] [--json FILE]`: without a run,
+weights are random, of the shape of the Flickr8k recipes, and every caption has `--words` words. Ratios within one run;
+times on one machine mean little elsewhere. The single picture is timed from its features on: the extractor comes on
+top.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from torch import Tensor
 from langevin.captioning import AveragedDecoder, Captioning, Search, as_one, search_captions
 from langevin.data.captions import START
 from langevin.data.vocab import END, UNKNOWN, Vocabulary
+from langevin.files import write_atomic
 from langevin.nn.captioner import Captioner
 from langevin.nn.stacked import reorder
+from langevin.runfolder import commit
 from langevin.startup import prepare_process
 from langevin.tasks.caption import build_captioner
 from langevin.workflow import Selection
@@ -106,6 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for name, value in {"images": 1000, "samples": 17, "beam": 5, "words": 12, "rounds": 3, "threads": 1}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--json", type=Path)
     parser.add_argument("--run", type=Path, default=None, help="a trained run instead of random weights")
     given = parser.parse_args()
     prepare_process()
@@ -118,7 +122,10 @@ def main() -> None:
         vocabulary, models = run.vocabulary, models_of(run)
     features = torch.rand(given.images, models[0].image.in_features, generator=torch.Generator().manual_seed(0))
     search = Search(beam=given.beam, max_length=given.words)
-    print(json.dumps(measure(models, vocabulary, features, search, given.rounds), indent=1))
+    result = measure(models, vocabulary, features, search, given.rounds) | {"commit": commit()}
+    print(json.dumps(result, indent=1))
+    if given.json:
+        write_atomic(given.json, json.dumps(result, indent=1).encode())
 
 
 if __name__ == "__main__":
