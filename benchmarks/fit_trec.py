@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from langevin import BayesianTextClassifier
-from langevin.data.buckets import Buckets, by_length, pad
+from langevin.data.buckets import Buckets, by_length, lengths_of, pad
 from langevin.data.folds import hold_out
 from langevin.data.sentences import read_corpus_of_sentences
 from langevin.data.tokens import build_vocabulary, encode, words_of
@@ -59,13 +59,15 @@ def bare_fit(texts: list[str], labels: list[int], epochs: int) -> float:
     targets = torch.tensor(labels)
     model = Bare(len(vocabulary), len(set(labels)))
     optimiser = torch.optim.RMSprop(model.parameters(), lr=LR)
-    batches = Buckets([sentences[n] for n in train], BATCH, seed=0)
+    known = [sentences[n] for n in train]
+    batches = Buckets(lengths_of(known), BATCH, seed=0)
     own = targets[torch.tensor(train)]
     error = 1.0
     for epoch in range(epochs):
         model.train()
         for index in range(len(batches)):
-            members, (tokens, lengths) = batches.batch(epoch, index)
+            members = batches.batch(epoch, index)
+            tokens, lengths = pad([known[number] for number in members])
             optimiser.zero_grad()
             loss = F.cross_entropy(model(tokens, lengths), own[members])
             loss.item()  # as anyone who prints a loss or stops at NaN

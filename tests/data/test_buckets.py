@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from langevin.data.buckets import Buckets, by_length, pad
+from langevin.data.buckets import Buckets, by_length, lengths_of, pad
 from langevin.data.sentences import KNOWN, read_corpus_of_sentences
 from langevin.data.tokens import PADDING
 
@@ -13,25 +13,27 @@ def sentences(count=1003, seed=0):
     return [torch.full((int(length),), number % 90 + 1) for number, length in enumerate(lengths)]
 
 
-def test_every_sentence_once_an_epoch_in_batches_of_equal_size():
-    buckets = Buckets(sentences(), 50, seed=3)
+def test_every_item_once_an_epoch_in_batches_of_equal_size():
+    lengths = lengths_of(sentences())
+    buckets = Buckets(lengths, 50, seed=3)
     for epoch in range(3):
-        members = [buckets.members(epoch, index) for index in range(len(buckets))]
+        members = [buckets.batch(epoch, index) for index in range(len(buckets))]
         assert sorted(torch.cat(members).tolist()) == list(range(1003))
         assert {len(batch) for batch in members} == {47, 48}
         assert buckets.padding(epoch) < 0.1
+        means = [float(lengths[batch].float().mean()) for batch in members]
+        assert means != sorted(means)  # short ones do not come first
 
 
 def test_batches_are_a_function_of_seed_epoch_and_index():
-    one, other = Buckets(sentences(), 50, seed=3), Buckets(sentences(), 50, seed=3)
-    later = other.batch(5, 7)
+    lengths = lengths_of(sentences())
+    one, other = Buckets(lengths, 50, seed=3), Buckets(lengths, 50, seed=3)
+    later = other.batch(5, 7)  # straight to it, as after a resumption
     one.batch(0, 0)
-    members, (tokens, lengths) = one.batch(5, 7)
-    assert members.equal(later[0])
-    assert tokens.equal(later[1][0])
-    assert lengths.equal(later[1][1])
-    assert not members.equal(one.members(6, 7))
-    assert not members.equal(Buckets(sentences(), 50, seed=4).members(5, 7))
+    members = one.batch(5, 7)
+    assert members.equal(later)
+    assert not members.equal(one.batch(6, 7))
+    assert not members.equal(Buckets(lengths, 50, seed=4).batch(5, 7))
 
 
 def test_padding_fills_the_end_of_rows():
@@ -55,5 +57,5 @@ def test_evaluation_batches_hold_everything_within_bounds():
 @pytest.mark.parametrize("name", KNOWN)
 def test_padding_stays_under_a_tenth_on_the_five_sets(real_data, name):
     texts = next(iter(read_corpus_of_sentences(name).values())).texts
-    buckets = Buckets([torch.zeros(len(text.split()), dtype=torch.long) for text in texts], 50, seed=0)
+    buckets = Buckets(torch.tensor([len(text.split()) for text in texts]), 50, seed=0)
     assert all(buckets.padding(epoch) < 0.1 for epoch in range(5))

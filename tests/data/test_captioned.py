@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from langevin.data.captioned import CaptionSet, LengthBatches, images_with_features, joint_sha256, open_captioned
+from langevin.data.captioned import CaptionSet, images_with_features, joint_sha256, open_captioned
 from langevin.data.captions import build_vocabulary, encode
 from langevin.data.datasets import DATASETS
 from langevin.errors import LangevinError
@@ -27,30 +27,6 @@ def test_captions_become_one_matrix_in_order(tmp_path):
     assert batch.targets[1].tolist() == encode(vocabulary, texts[0])[1:]
     assert batch.real.tolist() == [[True] * 3 + [False], [True] * 4]
     assert (batch.inputs[:, 1:] == batch.targets[:, :-1]).all()
-
-
-def test_an_epoch_visits_everything_once_in_batches_of_one_length():
-    lengths = torch.randint(1, 30, (1003,), generator=torch.Generator().manual_seed(0))
-    batches = LengthBatches(lengths, 64, seed=3)
-    epoch = [batches.batch(0, i) for i in range(len(batches))]
-    assert torch.cat(epoch).sort().values.tolist() == list(range(1003))
-    assert {len(rows) for rows in epoch} == {62, 63}
-    steps = sum(int(lengths[rows].max()) * len(rows) for rows in epoch)
-    assert steps < 1.08 * int(lengths.sum())
-    means = [float(lengths[rows].float().mean()) for rows in epoch]
-    assert means != sorted(means)  # short ones do not come first
-
-
-def test_batches_are_a_function_of_seed_epoch_and_index():
-    lengths = torch.arange(40) % 7
-    one, two, other = LengthBatches(lengths, 8, 1), LengthBatches(lengths, 8, 1), LengthBatches(lengths, 8, 2)
-    late = two.batch(5, 3)  # straight to it, as after a resumption
-    for epoch in range(6):
-        for index in range(len(one)):
-            rows = one.batch(epoch, index)
-    assert one.batch(5, 3).tolist() == late.tolist()
-    assert rows.tolist() != one.batch(4, len(one) - 1).tolist()
-    assert late.tolist() != other.batch(5, 3).tolist()
 
 
 def test_images_without_features_are_counted(tmp_path):

@@ -53,7 +53,7 @@ def test_splits_are_disjoint_and_whole_and_do_not_depend_on_the_seed(small):
     assert task.texts == other.texts
     assert task.num_data == 98 == task.facts["num_data"]
     assert task.facts["class_counts"] == torch.bincount(task.targets["train"]).tolist()
-    assert not task.training.members(0, 0).equal(other.training.members(0, 0))
+    assert not task.training.batch(0, 0).equal(other.training.batch(0, 0))
 
 
 def test_folds_share_out_all_sentences_as_tests(small):

@@ -1,6 +1,6 @@
-"""Sentences of about the same length → padded batches; a function of (seed, epoch, index), hence resumable anywhere.
+"""Items of about the same length → batches, whose padding is small; a function of (seed, epoch, index).
 
-Each epoch shuffles all sentences, lays them into pools of some batches, sorts each pool by length, cuts it into batches
+Each epoch shuffles all items, lays them into pools of some batches, sorts each pool by length, cuts it into batches
 and shuffles those. More pools mix more and pad more: as many are taken as keep padding under PADDED of all steps. The
 paper's sets get from one (CR, MPQA: a full sort) to eleven (MR).
 """
@@ -22,12 +22,11 @@ Rows = tuple[Tensor, Tensor]
 
 
 class Buckets:
-    """Every sentence once an epoch, in batches whose sizes differ by at most one (so that no batch counts for more)."""
+    """Every item once an epoch, in batches whose sizes differ by at most one (so that no batch counts for more)."""
 
-    def __init__(self, sentences: Sequence[Tensor], batch_size: int, seed: int) -> None:
-        self.sentences, self.seed = sentences, seed
-        self.lengths = torch.tensor([len(sentence) for sentence in sentences])
-        self.count = -(-len(sentences) // batch_size)
+    def __init__(self, lengths: Tensor, batch_size: int, seed: int) -> None:
+        self.lengths, self.seed = lengths, seed
+        self.count = -(-len(lengths) // batch_size)
         self.pools = max(1, self.count // 10)
         while self.pools > 1 and self.padding(0) > PADDED:
             self.pools -= 1
@@ -36,8 +35,8 @@ class Buckets:
     def __len__(self) -> int:
         return self.count
 
-    def members(self, epoch: int, index: int) -> Tensor:
-        """The numbers of the sentences in one batch."""
+    def batch(self, epoch: int, index: int) -> Tensor:
+        """The numbers of the items in one batch."""
         if epoch != self._epoch:
             self._epoch, self._plan = epoch, self.plan(epoch)
         return self._plan[index]
@@ -45,7 +44,7 @@ class Buckets:
     def plan(self, epoch: int) -> list[Tensor]:
         """All batches of an epoch."""
         generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
-        order = torch.randperm(len(self.sentences), generator=generator)
+        order = torch.randperm(len(self.lengths), generator=generator)
         batches: list[Tensor] = []
         edges = [len(order) * b // self.count for b in range(self.count + 1)]
         for pool in range(self.pools):
@@ -60,15 +59,14 @@ class Buckets:
         longest = [max(1, int(self.lengths[members].max())) * len(members) for members in self.plan(epoch)]
         return 1 - int(self.lengths.sum()) / sum(longest)
 
-    def batch(self, epoch: int, index: int) -> tuple[Tensor, Rows]:
-        """The numbers of the sentences, and the sentences."""
-        members = self.members(epoch, index)
-        return members, pad([self.sentences[number] for number in members])
+
+def lengths_of(sentences: Sequence[Tensor]) -> Tensor:
+    return torch.tensor([len(sentence) for sentence in sentences])
 
 
 def pad(sentences: Sequence[Tensor]) -> Rows:
     """Rows as long as the longest, at least one step."""
-    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    lengths = lengths_of(sentences)
     tokens = torch.full((len(sentences), max(1, int(lengths.max()))), PADDING)
     for row, sentence in zip(tokens, sentences, strict=True):
         row[: len(sentence)] = sentence

@@ -1,8 +1,4 @@
-"""Captions joined with the features of their images, as tensors, and batches of captions of about one length.
-
-Batches are a function of (seed, epoch, index): in every epoch the captions are shuffled, sorted by length (the shuffle
-decides among equals), cut into batches, and the batches are shuffled. Padding is then a few per cent at most.
-"""
+"""Captions joined with the features of their images, as tensors."""
 
 from __future__ import annotations
 
@@ -123,26 +119,3 @@ class CaptionBatch:
     inputs: Tensor
     targets: Tensor
     real: Tensor
-
-
-class LengthBatches:
-    """Row numbers of items of about one length, each item once an epoch; the sizes of batches differ by at most one."""
-
-    def __init__(self, lengths: Tensor, rows: int, seed: int) -> None:
-        self.lengths, self.rows, self.seed = lengths, rows, seed
-        self.known: tuple[int, list[Tensor]] | None = None
-
-    def __len__(self) -> int:
-        return -(-len(self.lengths) // self.rows)
-
-    def batch(self, epoch: int, index: int) -> Tensor:
-        if self.known is None or self.known[0] != epoch:
-            self.known = epoch, self.order(epoch)
-        return self.known[1][index]
-
-    def order(self, epoch: int) -> list[Tensor]:
-        """All batches of an epoch."""
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch)
-        shuffled = torch.randperm(len(self.lengths), generator=generator)
-        batches = torch.tensor_split(shuffled[self.lengths[shuffled].argsort(stable=True)], len(self))
-        return [batches[number] for number in torch.randperm(len(batches), generator=generator).tolist()]

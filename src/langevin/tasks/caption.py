@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data.captioned import CaptionBatch, CaptionSet, LengthBatches, images_with_features, joint_sha256, open_captioned
+from ..data.buckets import Buckets
+from ..data.captioned import CaptionBatch, CaptionSet, images_with_features, joint_sha256, open_captioned
 from ..data.captions import Captions, build_vocabulary, parse_karpathy, parse_token_lines
 from ..data.corpora import read_text
 from ..data.vocab import Vocabulary
@@ -52,7 +53,7 @@ class CaptionTask:
         left_out = sum(map(len, self.captions.splits.values())) - sum(map(len, self.images.values()))
         self.vocabulary = vocabulary or build_vocabulary(self.captions, data.min_count, data.max_vocab)
         self.evaluated = {split: self.caption_set(names, self.captions) for split, names in self.images.items()}
-        self.training = LengthBatches(self.evaluated["train"].lengths, data.batch_size, recipe.run.seed)
+        self.training = Buckets(self.evaluated["train"].lengths, data.batch_size, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.evaluated["train"].words, len(self.training)
         self.facts = {
             "data_sha256": sha256, "num_data": self.num_data, "feature_width": self.features.width,

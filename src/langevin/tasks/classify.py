@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data.buckets import Buckets, by_length, pad
+from ..data.buckets import Buckets, by_length, lengths_of, pad
 from ..data.sentences import LABEL_NAMES, Sentences, read_sentences
 from ..data.tokens import build_vocabulary, encode, words_of
 from ..data.vocab import Vocabulary
@@ -61,7 +61,7 @@ class ClassifyTask:
         self.vocabulary = vocabulary or build_vocabulary(counted, min_count=data.min_count, max_size=data.max_vocab)
         self.sentences = {name: [encode(w, self.vocabulary) for w in part] for name, part in words.items()}
         self.targets = {name: torch.tensor([label for _, label in part]) for name, part in parts.items()}
-        self.training = Buckets(self.sentences["train"], data.batch_size, recipe.run.seed)
+        self.training = Buckets(lengths_of(self.sentences["train"]), data.batch_size, recipe.run.seed)
         self.num_data, self.batches_per_epoch = len(self.sentences["train"]), len(self.training)
         self.class_counts = torch.bincount(self.targets["train"], minlength=len(self.labels))
         counts = Counter(word for part in words.values() for sentence in part for word in sentence)
@@ -134,7 +134,8 @@ class ClassifyTask:
         return F.cross_entropy(logits, labels), None
 
     def training_batch(self, epoch: int, index: int) -> Batch:
-        members, (tokens, lengths) = self.training.batch(epoch, index)
+        members = self.training.batch(epoch, index)
+        tokens, lengths = pad([self.sentences["train"][number] for number in members])
         return tokens, lengths, self.targets["train"][members]
 
     def batches_of(self, split: str) -> Iterator[Batch]:
