@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -154,15 +156,15 @@ def batch_losses(task: Task, model: nn.Module, batches: int | None, draw: int) -
 def assemble(rows: list[list[dict[str, Any]]], sizes: dict[str, int]) -> Draws:
     """Rows of numbers, one for each draw → arrays."""
 
-    def array(get: Callable[[dict[str, Any]], Any], start: int = 0) -> Array:
-        return np.array([[get(row) for row in chain[start:]] for chain in rows], dtype=float)
+    def array(*keys: str, start: int = 0) -> Array:
+        return np.array([[reduce(getitem, keys, row) for row in chain[start:]] for chain in rows], dtype=float)
 
     def of_layers(kind: str, start: int = 0) -> dict[str, Array]:
-        return {name: array(lambda row: row[kind][name], start) for name in rows[0][start][kind]}  # noqa: B023
+        return {name: array(kind, name, start=start) for name in rows[0][start][kind]}
 
     return Draws(
-        steps=array(lambda r: r["step"]), temperature=array(lambda r: r["temperature"]),
-        held_out=array(lambda r: r["held_out"]), probes=array(lambda r: r["probes"]), places=rows[0][0]["places"],
+        steps=array("step"), temperature=array("temperature"),
+        held_out=array("held_out"), probes=array("probes"), places=rows[0][0]["places"],
         sizes=sizes, projections=of_layers("projections"), distances=of_layers("distances", 1),
         virials=of_layers("virials"),
     )

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,7 @@ class Ensemble:
         check_carry(carry, len(self))
         for part in self.chunks:
             chunk = self._loaded or _Chunk(self, self.sources[part])
-            before = carry if carry is None or self._loaded else on_tensors(lambda t: t[part], carry)  # noqa: B023
+            before = carry if carry is None or self._loaded else on_tensors(itemgetter(part), carry)
             refused = False
             if self.plan == "batched" or (self.plan == "auto" and method not in self.one_by_one and few(inputs)):
                 try:
@@ -175,7 +176,7 @@ class Ensemble:
                         raise LangevinError(f"vmap cannot run this model ({error}); take plan='auto'") from error
                     refused = True
             for number, member in enumerate(chunk.members()):
-                own = () if before is None else (on_tensors(lambda t: t[number].contiguous(), before),)  # noqa: B023
+                own = () if before is None else (on_tensors(Tensor.contiguous, on_tensors(itemgetter(number), before)),)
                 yield on_tensors(lambda t: t[None], getattr(member, method)(*inputs, *own, **options))
             if refused:  # only now: had the inputs been wrong, the loop would have failed as well
                 self.one_by_one.add(method)
