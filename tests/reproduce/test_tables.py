@@ -29,7 +29,7 @@ def folder(tmp_path):
 
 
 def test_rows_hold_mean_spread_and_difference_to_the_paper(folder):
-    rows = {row["cell"]: row for row in cell_rows(PTB, load(folder, PTB.cells))}
+    rows = {row["cell"]: row for row in cell_rows(PTB, load(folder, PTB))}
     row = rows["ptb-small-random-sgld"]
     assert row["averaged"] == Number(112.0, pytest.approx(math.sqrt(8)), 2)
     assert row["chosen"].mean == pytest.approx(109)
@@ -39,12 +39,12 @@ def test_rows_hold_mean_spread_and_difference_to_the_paper(folder):
 
 
 def test_the_claim_is_judged_against_last_and_averaged_twin(folder):
-    (claim,) = claims(PTB, load(folder, PTB.cells))
+    (claim,) = claims(PTB, load(folder, PTB))
     assert (claim["sampler"], claim["beats_last"], claim["beats_averaged"]) == ("ptb-small-random-sgld", True, True)
     assert claim["beats_chosen"]
     assert claim["gain"] == pytest.approx(8 / 120)
     (folder / "ptb-small-random-sgd.json").write_text(json.dumps(result(111.0, 105.0, 104.0)))
-    (claim,) = claims(PTB, load(folder, PTB.cells))
+    (claim,) = claims(PTB, load(folder, PTB))
     assert not claim["beats_last"]
     assert not claim["beats_averaged"]
     assert not claim["beats_chosen"]
@@ -52,7 +52,7 @@ def test_the_claim_is_judged_against_last_and_averaged_twin(folder):
 
 
 def test_tables_name_what_was_not_run(folder):
-    text = table_of(PTB, load(folder, PTB.cells))
+    text = table_of(PTB, load(folder, PTB))
     row = "| `ptb-small-random-sgld` | 0 | 117.36 | 122.00 ± 1.41 | 112.00 ± 2.83 | 109.00 ± 1.41 | -5.36 | 2 |"
     assert row in text
     assert "| `ptb-large-random-sgd` | — | 130.25 | — | — | — | — | 0 |" in text

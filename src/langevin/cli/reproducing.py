@@ -76,7 +76,7 @@ def show_targets(out: Path, results: Path, seeds: int, as_json: bool) -> None:
 
 
 def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> None:
-    recorded = load(results, target.cells)
+    recorded = load(results, target)
     if as_json:
         rows: list[dict[str, Any]] = [
             {key: (vars(value) if hasattr(value, "__dict__") else value) for key, value in row.items()}

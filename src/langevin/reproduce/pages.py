@@ -77,7 +77,7 @@ def ablation_table(recorded: Recorded) -> str:
 
 
 def time_table(recorded: Recorded) -> str:
-    """Ratios, so that machines need not be compared. Testing is a benchmark of its own, benchmarks/captioning.py."""
+    """Ratios, so that machines need not be compared."""
     lines = [(row["stage"], show(row["paper"], 2), show(row["ours"], 2)) for row in time_rows(recorded)]
     return markdown(("pSGLD : RMSprop + dropout", "paper", "ours"), lines)
 
@@ -108,7 +108,7 @@ def page(results: Path) -> str:
     for target in TARGETS.values():
         if target.figure:
             continue
-        recorded = load(results, target.cells)
+        recorded = load(results, target)
         body = body_of(target, recorded)
         parts += [f"## {target.title}", "", f"`langevin reproduce {target.name}`", "", body, ""]
         said = claims_of(target, recorded)
@@ -120,7 +120,7 @@ def refresh(readme: str, results: Path) -> str:
     """The README with its tables made anew: the cells that were run."""
     made = []
     for target in TARGETS.values():
-        recorded = load(results, target.cells)
+        recorded = load(results, target)
         if target.paper and recorded:
             made += [f"{target.title} (lower is better):" if len(target.metrics) == 1 else f"{target.title}:", "",
                      table_of(target, recorded, only_run=True), ""]

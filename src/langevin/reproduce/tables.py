@@ -12,7 +12,7 @@ from typing import Any
 
 from . import paper
 from .questions import COMPARED
-from .targets import Target
+from .targets import TIMES, Target
 
 Recorded = dict[str, list[dict[str, Any]]]
 """The recorded runs of each cell: seeds or folds."""
@@ -37,10 +37,10 @@ class Number:
         return f"{self.mean:.{digits}f}" + ("" if self.std is None else f" ± {self.std:.{digits}f}")
 
 
-def load(folder: Path, cells: Sequence[str]) -> Recorded:
-    """All files `cell.json`, `cell.seed3.json`, `cell.fold0.json` of these cells."""
+def load(folder: Path, target: Target) -> Recorded:
+    """All files `cell.json`, `cell.seed3.json`, `cell.fold0.json` of its cells, and those of its benchmarks."""
     found: Recorded = {}
-    for cell in cells:
+    for cell in (*target.cells, *target.benchmarks):
         paths = sorted([*folder.glob(f"{cell}.json"), *folder.glob(f"{cell}.seed*.json"),
                         *folder.glob(f"{cell}.fold*.json")])
         if paths:
@@ -127,13 +127,20 @@ def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
 
 
 def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
-    """Training: minutes of pSGLD over those of RMSprop + dropout, the same epochs on the same machine."""
+    """Ratios pSGLD : RMSprop + dropout. Of whole runs on one machine, which may have had other work; and measured in
+    turn by the benchmarks `epochs` and `captioning`."""
     sampler, optimiser = recorded.get("flickr8k-psgld", []), recorded.get("flickr8k-rmsprop-dropout", [])
     same = sampler and optimiser and sampler[0]["machine"] == optimiser[0]["machine"]
-    ratio = sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None
-    printed = {stage: one / other for stage, (one, other) in paper.TIME.items()}
-    return [{"stage": "training", "paper": printed["training"], "ours": ratio},
-            {"stage": "testing", "paper": printed["testing"], "ours": None}]
+    epochs, captions = (recorded.get(name, [None])[0] for name in TIMES)
+    training, testing = (one / other for one, other in (paper.TIME["training"], paper.TIME["testing"]))
+    return [
+        {"stage": "training, minutes of the runs", "paper": training,
+         "ours": sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None},
+        {"stage": "training, an epoch of each in turn", "paper": training,
+         "ours": epochs["sampler_to_optimiser"]["ratio"] if epochs else None},
+        {"stage": "testing, 17 samples : one", "paper": testing,
+         "ours": captions["all_at_once_to_one_sample"]["ratio"] if captions else None},
+    ]
 
 
 def alternative_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:

@@ -48,6 +48,8 @@ class Target:
     folds: int = 0
     """Runs of one cell are the folds of cross-validation, so many in the paper; 0: seeds."""
     figure: bool = False
+    benchmarks: tuple[str, ...] = ()
+    """Files of results that a benchmark wrote and the table shows."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """How those cells differ from their recipes that are not recipes themselves."""
 
@@ -84,6 +86,7 @@ def twins(cells: tuple[str, ...], names: dict[str, str]) -> tuple[tuple[str, str
 WP_CELLS = tuple(
     f"wp-{cell}-{method}" for cell in ("lstm", "gru", "rnn") for method in ("rmsprop", "psgld", "psgld-tempered")
 )
+TIMES = ("bench-epochs-flickr8k", "bench-captioning")
 SHORT = ("epochs=0.04", "burn_in=0.01", "sample_every=0.01", "hidden=8", "threads=1")
 
 TARGETS = {
@@ -104,7 +107,7 @@ TARGETS = {
         Target("ablation", "Table 6: noise and averaging, alone and together",
                ("trec-rmsprop", "trec-psgld", "ptb-small-random-sgd", "ptb-small-random-sgld"), quick=SHORT),
         Target("time", "Table 7: running time, pSGLD against RMSprop + dropout",
-               ("flickr8k-rmsprop-dropout", "flickr8k-psgld"), quick=SHORT, minutes=60.0),
+               ("flickr8k-rmsprop-dropout", "flickr8k-psgld"), quick=SHORT, minutes=60.0, benchmarks=TIMES),
         Target("samples", "Figure 2: each sample, and the collections by number of samples",
                ("ptb-small-random-sgld",), quick=(*SHORT, "embed=8"), minutes=90.0, figure=True),
         Target("words", "Figure 3: the words of a sentence under three samples and their average",
