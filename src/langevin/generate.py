@@ -1,15 +1,14 @@
-"""Text from the averaged predictive distribution: each sample reads along with a state of its own."""
+"""Text from the averaged predictive distribution: all samples read along at once, each with a state of its own."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 from .errors import LangevinError
-from .posterior.average import LogMean
+from .posterior.ensemble import Ensemble
 from .posterior.store import Sample
 
 
@@ -28,20 +27,13 @@ def generate(
         raise LangevinError(f"expected top_k of at least 1 and top_p in (0, 1], got {top_k} and {top_p}")
     if not len(prompt):
         raise LangevinError("expected a prompt of at least one token, got none; pass --prompt with some text")
-    members = []
-    for sample in samples:
-        member = copy.deepcopy(model).eval()
-        sample.load_into(member)
-        members.append(member)
+    ensemble = Ensemble(model.eval(), samples)
     generator = torch.Generator().manual_seed(seed)
-    carries: list[object] = [None] * len(members)
-    tokens = prompt[None]
+    device = next(model.parameters()).device
+    tokens, carry = prompt[None], None
     for _ in range(length):
-        mean = LogMean()
-        for number, member in enumerate(members):
-            logits, carries[number] = member(tokens, carries[number])
-            mean.add(torch.log_softmax(logits[0, -1].cpu().double(), dim=-1))
-        log_p = mean.value()
+        found = ensemble.log_probs(tokens.to(device), carry=carry)
+        log_p, carry = found.log_probs[0, -1].cpu().double(), found.carry
         if temperature == 0:
             token = int(log_p.argmax())
         else:
