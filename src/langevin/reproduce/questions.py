@@ -1,6 +1,7 @@
 """Questions that the paper did not ask, as cells beside its own: recipes with a few settings changed.
 
-How much the gain depends on temperature and prior, and what a user would pick instead at the same price.
+How much the gain depends on temperature and prior, what a user would pick instead at the same price, and whether one
+long chain or several short ones are better.
 """
 
 from __future__ import annotations
@@ -69,6 +70,12 @@ PTB_ALTERNATIVES: Variants = {
         ("burn_in=4", "lr_schedule=cyclical", "cycle=3", "cycle_explore=0.5", "cycle_floor=0.01")
     ),
     "ptb-small-successive-sgld.sghmc": Variant(("sampler.name=sghmc", "lr=2.0", "friction=0.1")),
+}
+
+CHAINS: Variants = {
+    "wp-rnn-psgld-tempered.four": Variant(("epochs=5", "burn_in=3"), chains=4),
+    "trec-psgld-dropout.full": TREC_ALTERNATIVES["trec-psgld-dropout.full"],
+    "trec-psgld-dropout.four": Variant((TO_THE_END, "epochs=5", "burn_in=1"), chains=4),
 }
 
 OPTIMISER = {

@@ -130,6 +130,9 @@ TARGETS = {
         Target("alternatives-ptb", "What else a user could do at the same price: Penn Treebank, small, successive",
                ("ptb-small-successive-sgd", "ptb-small-successive-sgld", *questions.PTB_ALTERNATIVES),
                metrics=("perplexity",), quick=(*SHORT, "embed=8"), minutes=35.0, variants=questions.PTB_ALTERNATIVES),
+        Target("chains", "One long chain or four short ones at the same price, test nll",
+               ("wp-rnn-psgld-tempered", *questions.CHAINS), metrics=("nll",), quick=SHORT, minutes=8.0,
+               variants=questions.CHAINS),
     )
 }
 
