@@ -30,6 +30,7 @@ from .posterior.decisions import (
 from .posterior.uncertainty import STATISTICS, Predictive, uncertainty_score
 from .recipe.base import nearest
 from .runfolder import write_json
+from .tasks.classify import ClassifyTask
 from .workflow import Begin
 
 DECISIONS = "decision.json"
@@ -89,12 +90,20 @@ def judge(classifier: Classifier, splits: tuple[str, ...], begin: Begin = lambda
     """Predict those of these splits that the run has."""
     task = classifier.open_task()
     there = [name for name in splits if name in task.splits]
-    worded = {name: torch.tensor([len(s) > 0 for s in task.sentences[name]]) for name in there}
     groups = {name: [s for s in task.sentences[name] if len(s)] for name in there}
     predicted = classifier.predict(groups, begin(len(classifier.samples)))
-    return {
-        name: Judged(predicted[name], task.targets[name][worded[name]], int((~worded[name]).sum())) for name in there
-    }
+    return {name: judge_split(task, name, predicted[name]) for name in there}
+
+
+def worded(task: ClassifyTask, split: str) -> Tensor:
+    """Which sentences of a split have words."""
+    return torch.tensor([len(sentence) > 0 for sentence in task.sentences[split]])
+
+
+def judge_split(task: ClassifyTask, split: str, given: Predictive) -> Judged:
+    """Predictions of those sentences of a split that have words, with their true classes."""
+    there = worded(task, split)
+    return Judged(given, task.targets[split][there], int((~there).sum()))
 
 
 def learn(target: Target, valid: Judged) -> DecisionRule:

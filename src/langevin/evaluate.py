@@ -15,14 +15,14 @@ from .tasks.base import Task
 
 def evaluate(
     task: Task, model: nn.Module, samples: Iterable[Sample], split: str, on_sample: Callable[[], None] = lambda: None,
-    *, curve: bool = False, masked: bool = False,
+    *, curve: bool = False, masked: bool = False, see: Callable[[Tensor], None] = lambda log_probs: None,
 ) -> dict[str, Any]:
     """Metrics of every sample alone, of the last, and of the averaged probabilities.
 
     Samples of several chains are averaged with equal weights, and the average within each chain is given beside.
     With `curve`, the log-probabilities of all samples are kept and the score of the forward, backward and thinned
     collections is given for 1, 2, … samples (of each chain, as far as the shortest goes). `masked` leaves
-    dropout on, with another mask for each sample.
+    dropout on, with another mask for each sample. `see` is shown the log-probabilities of each sample.
     """
     each: list[dict[str, Any]] = []
     within: dict[int, LogMean] = {}
@@ -32,6 +32,7 @@ def evaluate(
         log_probs = task.log_probs(model, split, number if masked else None)
         each.append({"step": sample.step, "chain": sample.chain} | task.metrics(log_probs, split))
         within.setdefault(sample.chain, LogMean()).add(log_probs)
+        see(log_probs)
         if curve:
             kept.setdefault(sample.chain, []).append(log_probs)
         on_sample()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .errors import LangevinError
 from .evaluate import evaluate
@@ -97,7 +98,7 @@ def select(folder: RunFolder, selection: Selection) -> tuple[list[Any], list[str
 
 def evaluate_run(
     path: Path, split: str, selection: Selection, text: Path | None = None, begin: Begin = lambda n: lambda: None,
-    *, curve: bool = False, mc_dropout: int | None = None,
+    *, curve: bool = False, mc_dropout: int | None = None, see: Callable[[Tensor], None] = lambda log_probs: None,
 ) -> dict[str, Any]:
     """Metrics of a run on one of its splits, or on another text; with `mc_dropout`, of masks instead of samples."""
     folder = RunFolder(path)
@@ -114,7 +115,7 @@ def evaluate_run(
             raise LangevinError(f"Monte-Carlo dropout needs a model trained with dropout, {path} has none")
         numbers = evaluate(task, model, samples[-1:] * mc_dropout, split, advance, curve=curve, masked=True)
     else:
-        numbers = evaluate(task, model, samples, split, advance, curve=curve)
+        numbers = evaluate(task, model, samples, split, advance, curve=curve, see=see)
     return {
         "task": task.name, "run": str(path), "split": split, "select": selection.how,
         "samples": mc_dropout or len(samples), "mc_dropout": mc_dropout,

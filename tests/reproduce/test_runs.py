@@ -49,3 +49,5 @@ def test_alternatives_record_short_runs_averaged_weights_and_masks(langevin, rea
     assert full["recipe"]["run"]["precision"] == "bfloat16"
     assert 0 <= full["test"]["weight_averaged"]["error"] <= 100
     assert full["test"]["mc_dropout"]["nll"] > 0
+    assert 0 <= min(full["rejection"]["aurc"].values()) <= max(full["rejection"]["aurc"].values()) <= 1
+    assert "refused" in full["rejection"] or full["rejection"]["held"] in (True, False)

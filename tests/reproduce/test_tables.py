@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from langevin.posterior.uncertainty import STATISTICS
 from langevin.reproduce.pages import page, table_of
 from langevin.reproduce.tables import Number, cell_rows, claims, load
 from langevin.reproduce.targets import TARGETS
@@ -60,3 +61,17 @@ def test_tables_name_what_was_not_run(folder):
 
 def test_the_page_in_docs_is_made_from_the_results():
     assert (ROOT / "docs" / "reproduce.md").read_text() == page(ROOT / "results"), "run 'langevin tables'"
+
+
+def test_calibration_and_rejection_of_the_sentence_sets(tmp_path):
+    scores = {"error": 8.0, "nll": 0.3, "brier": 0.1, "ece": 0.05}
+    areas = dict.fromkeys(STATISTICS, 0.02) | {"entropy": 0.01}
+    kept = {"aurc": areas, "risk": 0.05, "coverage": 0.5, "held": True}
+    for name, rejection in {"trec-psgld": kept, "trec-psgld.seed1": {"aurc": areas, "refused": "too few"}}.items():
+        content = {"temperature": 0.1, "chosen": {"test": 8.0}, "rejection": rejection,
+                   "test": {"single": scores, "averaged": scores | {"nll": 0.2}}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    text = page(tmp_path)
+    assert "| `trec-psgld` | average | 0.200 ± 0.000 | 0.100 ± 0.000 | 0.050 ± 0.000 |" in text
+    assert "| `trec-psgld` | dropout, 20 masks |" not in text
+    assert "| 20.0 | **10.0** | 20.0 | 20.0 | 1 of 2 | 0.50 | 1 of 1 |" in text

@@ -6,8 +6,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..posterior.uncertainty import STATISTICS
 from .questions import COMPARED
-from .tables import Number, Recorded, ablation_rows, alternative_rows, cell_rows, claims, load, time_rows
+from .tables import (
+    Number,
+    Recorded,
+    ablation_rows,
+    alternative_rows,
+    calibration_rows,
+    cell_rows,
+    claims,
+    load,
+    rejection_rows,
+    time_rows,
+)
 from .targets import TARGETS, Target
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
@@ -91,6 +103,33 @@ def alternatives_table(target: Target, recorded: Recorded) -> str:
     return markdown(("method", "run", *target.metrics), lines)
 
 
+def calibration_table(target: Target, recorded: Recorded) -> str:
+    lines = [
+        (f"`{row['cell']}`", row["way"], show(row["nll"], 3), show(row["brier"], 3), show(row["ece"], 3))
+        for row in calibration_rows(target, recorded)
+    ]
+    return markdown(("run", "predicts by", "nll", "Brier", "ECE"), lines) if lines else ""
+
+
+def rejection_table(target: Target, recorded: Recorded) -> str:
+    """Areas in thousandths; the least of a row stands out."""
+    lines = []
+    for row in rejection_rows(target, recorded):
+        means = [number.mean for number in row["aurc"].values()]
+        areas = [f"**{1000 * mean:.1f}**" if mean == min(means) else f"{1000 * mean:.1f}" for mean in means]
+        coverage = "—" if row["coverage"] is None else f"{row['coverage'].mean:.2f}"
+        lines.append((f"`{row['cell']}`", *areas, f"{row['promised']} of {row['runs']}", coverage,
+                      f"{row['held']} of {row['promised']}"))
+    columns = ("run", *(name.replace("_", " ") for name in STATISTICS), "risk 0.05 promised", "mean coverage", "held")
+    return markdown(columns, lines) if lines else ""
+
+
+MORE_TABLES = {
+    "sentences": {
+        "Calibration on the test sentences": calibration_table,
+        "Which statistic rejects best: 1000 × area under the test risk-coverage curve, less is better": rejection_table,
+    },
+}
 OTHER_TABLES = {"ablation": ablation_table, "time": time_table}
 
 
@@ -113,6 +152,9 @@ def page(results: Path) -> str:
         parts += [f"## {target.title}", "", f"`langevin reproduce {target.name}`", "", body, ""]
         said = claims_of(target, recorded)
         parts += [said, ""] if said else []
+        for title, make in MORE_TABLES.get(target.name, {}).items():
+            made = make(target, recorded)
+            parts += [f"### {title}", "", made, ""] if made else []
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from ..caption_scores import add_caption_scores
 from ..captioning import Search
+from ..deciding import Judged, Target, judge_split, kept_promise, learn, worded
 from ..errors import LangevinError
+from ..posterior.uncertainty import PredictiveMoments
 from ..posterior.weight_average import load_weight_average
 from ..runfolder import RunFolder
+from ..tasks import Task
+from ..tasks.classify import ClassifyTask
 from ..train import prepare_device
 from ..workflow import Begin, Selection, evaluate_run, open_run_task
 
 MASKS = 20
 """Of Monte-Carlo dropout."""
+RISK = Target("risk", 0.05)
+"""At most so many errors among the accepted answers, with the usual confidence."""
 
 
 def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
@@ -22,13 +31,17 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
 
     Beside them on the test split: the mean of the weights where the samples are of one chain, and Monte-Carlo dropout
     with the last weights where the model has dropout. For captions also the COCO metrics of the last sample and of the
-    average, beam 5.
+    average, beam 5; for classifiers how well each statistic rejects, and whether a promise of RISK holds.
     """
     folder = RunFolder(path)
     progress = folder.progress()
     if not progress or not progress["finished"]:
         raise LangevinError(f"expected a finished run in {path}; go on with 'langevin resume {path}' first")
-    numbers = {split: evaluate_run(path, split, Selection(), begin=begin, curve=True) for split in ("valid", "test")}
+    judgement = Judgement(open_run_task(folder))
+    numbers = {
+        split: evaluate_run(path, split, Selection(), begin=begin, curve=True, see=partial(judgement.see, split))
+        for split in ("valid", "test")
+    }
     if folder.recipe.task == "caption":
         numbers["test"] = add_caption_scores(numbers["test"], Selection(), Search(), path / "captions.json", begin)
     others = {} if folder.chains else {"weight_averaged": weight_averaged(folder)}
@@ -46,8 +59,33 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         "chosen": {"select": how, "samples": count + 1, "valid": valid[how][count],
                    "test": numbers["test"]["curve"][how][count]},
         "valid": {k: numbers["valid"][k] for k in kept}, "test": {k: numbers["test"][k] for k in kept} | others,
+        **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
         "history": progress["history"], "recipe": recipe.what_is_computed(), **folder.origin,
     }
+
+
+class Judgement:
+    """Gathers the predictions of a classifier's samples as they are evaluated; of other tasks nothing."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.moments = task, dict[str, PredictiveMoments]()
+
+    def see(self, split: str, log_probs: Tensor) -> None:
+        if isinstance(self.task, ClassifyTask):
+            self.moments.setdefault(split, PredictiveMoments()).add(log_probs[worded(self.task, split)])
+
+    def rejection(self) -> dict[str, Any]:
+        """Areas under the test split's risk-coverage curves, and what became of the promise learned on validation."""
+        assert isinstance(self.task, ClassifyTask)
+        judged: dict[str, Judged] = {
+            split: judge_split(self.task, split, moments.result()) for split, moments in self.moments.items()
+        }
+        areas = {name: curve.aurc for name, curve in judged["test"].curves().items()}
+        try:
+            rule = learn(RISK, judged["valid"])
+        except LangevinError as error:
+            return {"aurc": areas, "refused": str(error)}
+        return {"aurc": areas, "risk": RISK.value, "statistic": rule.statistic, **kept_promise(rule, judged["test"])}
 
 
 def weight_averaged(folder: RunFolder) -> dict[str, float]:

@@ -143,6 +143,33 @@ def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
     ]
 
 
+def calibration_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
+    """How far the probabilities can be believed: each way to predict of each cell that was run."""
+    ways = {"last sample": "single", "average": "averaged", "dropout, 20 masks": "mc_dropout"}
+    rows = [
+        {"cell": cell, "way": way, **{metric: ours(recorded.get(cell, []), which, metric)
+                                      for metric in ("nll", "brier", "ece")}}
+        for cell in target.cells for way, which in ways.items()
+    ]
+    return [row for row in rows if row["nll"] is not None]
+
+
+def rejection_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
+    """Area under the risk-coverage curve of each statistic, and how often the promised risk could be given and held."""
+    rows = []
+    for cell in target.cells:
+        told = [run["rejection"] for run in recorded.get(cell, []) if "rejection" in run]
+        if told:
+            given = [one for one in told if "refused" not in one]
+            areas = {name: Number.of([one["aurc"][name] for one in told]) for name in told[0]["aurc"]}
+            rows.append({
+                "cell": cell, "aurc": areas,
+                "runs": len(told), "promised": len(given), "held": sum(one["held"] for one in given),
+                "coverage": Number.of([one["coverage"] for one in given]),
+            })
+    return rows
+
+
 def alternative_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     """One entry for each method of a table of alternatives, with the samples or networks that it averages."""
     return [
