@@ -31,11 +31,3 @@ def test_samples_and_learning_curves_come_from_recorded_numbers(tmp_path):
 def test_numbers_that_are_missing_are_named(tmp_path):
     with pytest.raises(LangevinError, match="expected recorded numbers of ptb-small-random-sgld"):
         draw_figure("samples", tmp_path, tmp_path, tmp_path / "samples.png")
-
-
-@pytest.mark.data
-@pytest.mark.parametrize("name", ["uncertainty", "words"])
-def test_quick_figure_on_real_data(langevin, real_data, tmp_path, name):
-    done = langevin("reproduce", name, "--quick", "--out", tmp_path / "runs", timeout=600)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "runs-quick" / f"{name}.png").read_bytes().startswith(PNG)

@@ -34,20 +34,3 @@ def test_targets_are_listed_with_their_state(cli, tmp_path):
     code, _, messages = cli("reproduce", "table9")
     assert code == 2
     assert "no target 'table9'" in messages
-
-
-def test_alternatives_record_short_runs_averaged_weights_and_masks(langevin, real_data, tmp_path):
-    done = langevin("reproduce", "alternatives-trec", "--quick", "--cells", "trec-rmsprop-dropout.four", "--cells",
-                    "trec-rmsprop-dropout.full", "--precision", "bfloat16", "--out", tmp_path / "runs", timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert "deep ensemble" in done.stdout
-    results = tmp_path / "runs-quick"
-    four = json.loads((results / "trec-rmsprop-dropout.four.json").read_text())
-    assert sorted({each["chain"] for each in four["test"]["each"]}) == [0, 1, 2, 3]
-    assert "weight_averaged" not in four["test"]
-    full = json.loads((results / "trec-rmsprop-dropout.full.json").read_text())
-    assert full["recipe"]["run"]["precision"] == "bfloat16"
-    assert 0 <= full["test"]["weight_averaged"]["error"] <= 100
-    assert full["test"]["mc_dropout"]["nll"] > 0
-    assert 0 <= min(full["rejection"]["aurc"].values()) <= max(full["rejection"]["aurc"].values()) <= 1
-    assert "refused" in full["rejection"] or full["rejection"]["held"] in (True, False)
