@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from ..report.terminal import messages
+from ..workflow import Selection
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -22,3 +28,32 @@ SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="use the sound
 Jobs = Annotated[int | None, typer.Option(min=1, help="how many processes at a time (default: one for each core)")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is already there")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key")]
+
+SELECTION = {
+    "select": (Select, "thinned"), "samples": (Samples, None), "discard": (Discard, 0),
+    "skip_damaged": (SkipDamaged, False),
+}
+"""The options behind a Selection, in its order."""
+
+
+def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter `selection` becomes the options of SELECTION, after all others."""
+    shape = signature(function, eval_str=True)
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in SELECTION.items()
+    ]
+    parameters = [*(p for p in shape.parameters.values() if p.name != "selection"), *options]
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        function(selection=Selection(*(given.pop(name) for name in SELECTION)), **given)
+
+    command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def say_skipped(problems: Iterable[str]) -> None:
+    for problem in problems:
+        messages.print(f"skipped: {problem}", style="yellow")

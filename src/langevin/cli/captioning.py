@@ -13,14 +13,16 @@ from ..data.image_features import named_rows, read_features
 from ..errors import LangevinError
 from ..pictures import features_of_pictures
 from ..report.captions import caption_table
-from ..report.terminal import counting, messages, screen
+from ..report.terminal import counting, screen
 from ..workflow import Selection
-from .app import Discard, Folder, Json, Quiet, Samples, Select, SkipDamaged, app
+from .app import Folder, Json, Quiet, app, say_skipped, takes_selection
 
 
 @app.command()
+@takes_selection
 def caption(
     folder: Folder,
+    selection: Selection,
     images: Annotated[list[str] | None, typer.Argument(metavar="IMAGE", help="pictures; names with --features")] = None,
     features: Annotated[Path | None, typer.Option(help="image features: .npy, .npz or .safetensors")] = None,
     extractor: Annotated[Path | None, typer.Option(help="ResNet-50 weights: .npz or .safetensors")] = None,
@@ -31,10 +33,6 @@ def caption(
     length_power: Annotated[float, typer.Option(help="divide scores by length to this power; 0: plain")] = 0.0,
     max_length: Annotated[int, typer.Option(help="words of the longest caption")] = 20,
     per_sample: Annotated[int, typer.Option(min=0, help="show the captions of so many single samples too")] = 0,
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
-    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -46,11 +44,10 @@ def caption(
         given = features_of_pictures([Path(image) for image in images], extractor, preprocess)
     else:
         raise LangevinError("expected pictures or --features FILE, got neither; name an image to describe")
-    run = Captioning.open(folder, Selection(select, samples, discard, skip_damaged))
+    run = Captioning.open(folder, selection)
     with counting("images", quiet or as_json) as begin:
         pictures = caption_images(run, given, search, per_sample, begin(len(given.names) * (1 + per_sample)))
-    for problem in run.skipped:
-        messages.print(f"skipped: {problem}", style="yellow")
+    say_skipped(run.skipped)
     if as_json:
         print(json.dumps({"run": str(folder), "samples": len(run.samples), "beam": beam, "images": pictures}))
         return

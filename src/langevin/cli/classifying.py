@@ -17,7 +17,7 @@ from ..prediction_files import Rows, check_target, read_rows, write_answers
 from ..report.sentences import answer_table, draw_decision, promise_in_words, ranking_table
 from ..report.terminal import counting, messages, screen
 from ..workflow import Begin, Selection
-from .app import Discard, Folder, Json, Overwrite, Quiet, Samples, Select, SkipDamaged, app
+from .app import Folder, Json, Overwrite, Quiet, app, say_skipped, takes_selection
 
 SHOWN = 40
 """Answers in a table on the screen."""
@@ -31,8 +31,10 @@ Statistic = Annotated[
 
 
 @app.command()
+@takes_selection
 def classify(
     folder: Folder,
+    selection: Selection,
     texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="texts, each in quotes")] = None,
     file: Annotated[Path | None, typer.Option(help="texts: CSV, TSV, JSONL, or one a line")] = None,
     out: Annotated[Path | None, typer.Option(help="write all answers here (.csv, .tsv, .jsonl)")] = None,
@@ -43,10 +45,6 @@ def classify(
     coverage: Coverage = None,
     confidence: Confidence = 0.95,
     statistic: Statistic = "auto",
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
-    skip_damaged: SkipDamaged = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -57,7 +55,7 @@ def classify(
     if out is not None:
         check_target(out, overwrite=overwrite)
     target = Target.asked(risk, coverage, confidence, statistic)
-    run = Classifier(folder, Selection(select, samples, discard, skip_damaged))
+    run = Classifier(folder, selection)
     rows = rows_to_answer(run, texts, file, text_column, label_column, labelled)
     with counting("samples", quiet or as_json) as begin:
         rule = the_rule(run, target, begin)
@@ -140,17 +138,15 @@ def show_answers(
 
 
 @app.command()
+@takes_selection
 def decide(
     folder: Folder,
+    selection: Selection,
     risk: Risk = None,
     coverage: Coverage = None,
     confidence: Confidence = 0.95,
     statistic: Statistic = "auto",
     figure: Annotated[Path | None, typer.Option(help="draw risk against coverage into this file")] = None,
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
-    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -158,13 +154,12 @@ def decide(
     target = Target.asked(risk, coverage, confidence, statistic)
     if target is None:
         raise LangevinError("expected --risk SHARE or --coverage SHARE, got neither; such as --risk 0.05")
-    run = Classifier(folder, Selection(select, samples, discard, skip_damaged))
+    run = Classifier(folder, selection)
     with counting("samples", quiet or as_json) as begin:
         result, judged = decide_run(run, target, begin)
     if figure is not None:
         draw_decision(figure, judged.get("test", judged["valid"]), risk)
-    for problem in run.skipped:
-        messages.print(f"skipped: {problem}", style="yellow")
+    say_skipped(run.skipped)
     if as_json:
         print(json.dumps(result))
         return

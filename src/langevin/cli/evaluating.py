@@ -20,16 +20,15 @@ from ..report.terminal import counting, messages, screen
 from ..runfolder import RunFolder
 from ..train import prepare_device
 from ..workflow import Selection, evaluate_run, open_language_task, select
-from .app import Discard, Folder, Json, Quiet, Samples, Select, SkipDamaged, app
+from .app import Folder, Json, Quiet, SkipDamaged, app, say_skipped, takes_selection
 
 
 @app.command()
+@takes_selection
 def evaluate(
     folder: Folder,
+    selection: Selection,
     split: Annotated[str, typer.Option(help="train, valid or test")] = "test",
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
     text: Annotated[Path | None, typer.Option(help="score this text file instead of a split")] = None,
     mc_dropout: Annotated[int | None, typer.Option(min=1, help="average K dropout masks of the last sample")] = None,
     curve: Annotated[bool, typer.Option("--curve", help="all three collections by number of samples")] = False,
@@ -37,20 +36,17 @@ def evaluate(
     beam: Annotated[int, typer.Option(help="width of the beam search for --captions")] = 5,
     weight_average: Annotated[bool, typer.Option("--weight-average", help="the mean of the weights beside")] = False,
     student: Annotated[Path | None, typer.Option(metavar="DIR", help="a distilled run beside, with costs")] = None,
-    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Metrics of the last sample and of the averaged model."""
     with counting("samples", quiet or as_json) as begin:
-        chosen = Selection(select, samples, discard, skip_damaged)
-        result = evaluate_run(folder, split, chosen, text, begin, curve=curve, mc_dropout=mc_dropout)
+        result = evaluate_run(folder, split, selection, text, begin, curve=curve, mc_dropout=mc_dropout)
         if captions is not None:
-            result = add_caption_scores(result, chosen, Search(beam=beam), captions, begin)
+            result = add_caption_scores(result, selection, Search(beam=beam), captions, begin)
         if weight_average or student is not None:
-            result = add_models(result, chosen, text, student, begin)
-    for problem in result["skipped"]:
-        messages.print(f"skipped: {problem}", style="yellow")
+            result = add_models(result, selection, text, student, begin)
+    say_skipped(result["skipped"])
     for note in result.get("notes", []):
         messages.print(note, style="yellow", soft_wrap=True)
     if as_json:

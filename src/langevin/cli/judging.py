@@ -22,14 +22,16 @@ from ..report.sentences import (
 from ..report.terminal import counting, messages, screen
 from ..uncertain import learning_curves, most_uncertain
 from ..workflow import Selection
-from .app import Discard, Folder, Json, Quiet, Samples, Select, SkipDamaged, app
+from .app import Folder, Json, Quiet, app, say_skipped, takes_selection
 
 Split = Annotated[str, typer.Option(help="train, valid or test")]
 
 
 @app.command()
+@takes_selection
 def calibrate(
     folder: Folder,
+    selection: Selection,
     split: Split = "test",
     mc_dropout: Annotated[
         int | None, typer.Option(min=0, help="dropout masks of the last sample (default: as many as samples; 0: none)")
@@ -37,15 +39,11 @@ def calibrate(
     other: Annotated[list[Path] | None, typer.Option(help="compare with another run or its --json output")] = None,
     outside: Annotated[str | None, typer.Option(help="texts of another kind: a data set or a file")] = None,
     figure: Annotated[Path | None, typer.Option(help="draw the reliability diagram into this file")] = None,
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
-    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Are the probabilities right? Of the last sample, of the average and of Monte-Carlo dropout."""
-    run = Classifier(folder, Selection(select, samples, discard, skip_damaged))
+    run = Classifier(folder, selection)
     with counting("samples", quiet or as_json) as begin:
         result = calibrate_run(run, split, mc_dropout, outside, begin)
         for path in other or []:
@@ -55,8 +53,7 @@ def calibrate(
             result["methods"] |= methods
     if figure is not None:
         draw_calibration(figure, result["methods"])
-    for problem in run.skipped:
-        messages.print(f"skipped: {problem}", style="yellow")
+    say_skipped(run.skipped)
     if as_json:
         print(json.dumps(result))
         return
@@ -66,29 +63,26 @@ def calibrate(
 
 
 @app.command()
+@takes_selection
 def uncertain(
     folder: Folder,
+    selection: Selection,
     top: Annotated[int, typer.Option(min=1, help="how many sentences")] = 10,
     statistic: Annotated[
         str, typer.Option(help="standard_deviation, entropy, mutual_information or max_probability")
     ] = "standard_deviation",
     split: Split = "test",
     figure: Annotated[Path | None, typer.Option(help="draw all sentences by t-SNE, these circled")] = None,
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
-    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """The sentences that the samples are least certain about, with mean ± std of true and predicted class."""
-    run = Classifier(folder, Selection(select, samples, discard, skip_damaged))
+    run = Classifier(folder, selection)
     with counting("samples", quiet or as_json) as begin:
         result, land = most_uncertain(run, top, statistic, split, begin, states=figure is not None)
     if figure is not None and land is not None:
         draw_landscape(figure, land, top)
-    for problem in run.skipped:
-        messages.print(f"skipped: {problem}", style="yellow")
+    say_skipped(run.skipped)
     print(json.dumps(result)) if as_json else screen.print(uncertain_table(result))
 
 

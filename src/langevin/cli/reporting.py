@@ -13,33 +13,29 @@ from ..report.terminal import counting, messages, screen
 from ..report.uncertain import uncertainty_page
 from ..run_uncertainty import TOKENS, uncertainty_of_run
 from ..workflow import Selection
-from .app import Discard, Folder, Json, Overwrite, Quiet, Samples, Select, SkipDamaged, app
+from .app import Folder, Json, Overwrite, Quiet, SkipDamaged, app, say_skipped, takes_selection
 
 Tokens = Annotated[int, typer.Option(min=1, help="look at about so many tokens, evenly spread over the split")]
 
 
 @app.command()
+@takes_selection
 def uncertainty(
     folder: Folder,
+    selection: Selection,
     split: Annotated[str, typer.Option(help="train, valid or test")] = "test",
     top: Annotated[int, typer.Option(min=0, help="list so many of the most uncertain items")] = 20,
     by: Annotated[
         str | None, typer.Option(help="rank by mutual_information, entropy, standard_deviation or max_probability")
     ] = None,
     tokens: Tokens = TOKENS,
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
-    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """What a run is unsure of: words, sentences or captions, and how far its probabilities can be believed."""
-    chosen = Selection(select, samples, discard, skip_damaged)
     with counting("samples", quiet or as_json) as begin:
-        result = uncertainty_of_run(folder, split, chosen, tokens=tokens, top=top, by=by, begin=begin).numbers()
-    for problem in result["skipped"]:
-        messages.print(f"skipped: {problem}", style="yellow")
+        result = uncertainty_of_run(folder, split, selection, tokens=tokens, top=top, by=by, begin=begin).numbers()
+    say_skipped(result["skipped"])
     print(json.dumps(result)) if as_json else screen.print(uncertainty_page(result))
 
 

@@ -14,28 +14,26 @@ from ..report.card import half_precision
 from ..report.terminal import counting, messages, screen
 from ..sharing import export as export_run
 from ..workflow import Selection
-from .app import Discard, Folder, Json, Overwrite, Quiet, Samples, Select, Set, SkipDamaged, app
+from .app import Folder, Json, Overwrite, Quiet, Set, app, takes_selection
 from .training import finish
 
 
 @app.command()
+@takes_selection
 def export(
     folder: Folder,
+    selection: Selection,
     out: Annotated[Path, typer.Argument(metavar="FOLDER", help="the folder to write")],
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
     float16: Annotated[bool, typer.Option("--float16", help="half the size; its effect is measured")] = False,
     evaluate: Annotated[bool, typer.Option(help="measure on the test split, where the data are there")] = True,
     overwrite: Overwrite = False,
-    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Write a folder that stands alone: config, vocabulary, samples, model card. No training data."""
     with counting("samples", quiet or as_json) as begin:
         config = export_run(
-            folder, out, Selection(select, samples, discard, skip_damaged), float16=float16, overwrite=overwrite,
+            folder, out, selection, float16=float16, overwrite=overwrite,
             measure=evaluate, begin=begin,
         )
     if as_json:
@@ -49,26 +47,24 @@ def export(
 
 
 @app.command()
+@takes_selection
 def distill(
     folder: Folder,
+    selection: Selection,
     out: Annotated[Path, typer.Option(help="run folder of the student")],
     hidden: Annotated[int | None, typer.Option(min=1, help="units of each layer (default: the teacher's)")] = None,
     epochs: Annotated[float | None, typer.Option(help="default: a quarter of the teacher's, or all")] = None,
-    select: Select = "thinned",
-    samples: Samples = None,
-    discard: Discard = 0,
     per_row: Annotated[int, typer.Option(help="samples that teach each row of a batch, in turn")] = Teaching.per_row,
     data_weight: Annotated[float, typer.Option(help="weight of the data against the teacher")] = Teaching.data_weight,
     generated: Annotated[int, typer.Option(help="train on so many tokens written by the teacher too")] = 0,
     set_: Set = None,
     overwrite: Overwrite = False,
-    skip_damaged: SkipDamaged = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Train one network to predict like the average of many samples; the student is an ordinary run."""
-    chosen, teaching = Selection(select, samples, discard, skip_damaged), Teaching(per_row, data_weight, generated)
+    teaching = Teaching(per_row, data_weight, generated)
     student = start_student(
-        folder, out, chosen, teaching, hidden=hidden, epochs=epochs, overrides=set_, overwrite=overwrite
+        folder, out, selection, teaching, hidden=hidden, epochs=epochs, overrides=set_, overwrite=overwrite
     )
     finish(student, out, quiet, as_json)
