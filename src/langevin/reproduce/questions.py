@@ -66,6 +66,8 @@ PTB_ALTERNATIVES: Variants = {
     "ptb-small-successive-sgd.four": Variant(
         ("epochs=3.25", "burn_in=2.75", "decay_after=1", "decay_every=0.25"), chains=4
     ),
+    "ptb-small-successive-sgd.constant": Variant(("lr_schedule=constant",)),
+    "ptb-small-successive-sgld.constant": Variant(("lr_schedule=constant",)),
     "ptb-small-successive-sgld.cyclical": Variant(
         ("burn_in=4", "lr_schedule=cyclical", "cycle=3", "cycle_explore=0.5", "cycle_floor=0.01")
     ),
@@ -95,7 +97,9 @@ COMPARED: dict[str, list[tuple[str, str, str]]] = {
     "alternatives-ptb": [
         *((f"SGD: {label}", "ptb-small-successive-sgd", which) for label, which in list(OPTIMISER.items())[:3]),
         (f"SGD: {FOUR}", "ptb-small-successive-sgd.four", "averaged"),
+        ("SGD, constant learning rate, averaged", "ptb-small-successive-sgd.constant", "averaged"),
         ("SGLD, averaged", "ptb-small-successive-sgld", "averaged"),
+        ("SGLD, constant learning rate, averaged", "ptb-small-successive-sgld.constant", "averaged"),
         (f"SGLD, {CYCLES}, averaged", "ptb-small-successive-sgld.cyclical", "averaged"),
         (f"{MOMENTUM}, averaged", "ptb-small-successive-sgld.sghmc", "averaged"),
     ],
