@@ -215,9 +215,9 @@ langevin.BayesianTextClassifier()
 
 
 def test_temperature_may_be_chosen_by_fit(tmp_path):
-    model = BayesianTextClassifier(**TINY | {"epochs": 20, "patience": None}, temperature="auto").fit(TEXTS, LABELS)
+    model = BayesianTextClassifier(**TINY, temperature="auto").fit(TEXTS, LABELS)
     assert model.get_params()["temperature"] == "auto"
     assert model.settings_["temperature"] in (1, 0.1, 0.01, 0.001, 0)
-    assert model.n_iter_ == 20
+    assert model.n_iter_ == TINY["epochs"]
     model.save(tmp_path / "kept")
     assert BayesianTextClassifier.load(tmp_path / "kept").settings_ == model.settings_

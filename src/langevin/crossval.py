@@ -24,6 +24,7 @@ from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import Job, run_side_by_side
 from .tasks import open_task
 from .train import Interrupted
+from .workflow import refuse_open_choice
 
 EVALUATION, SUMMARY = "evaluation.json", "crossval.json"
 METRICS = ("error", "nll", "ece", "brier")
@@ -72,6 +73,7 @@ def cross_validate(
     has a test split. `jobs`: processes at a time (None: one for each core). `forget_samples`: delete the samples of a
     member once it is evaluated. Raises Interrupted when stopped by Ctrl-C or SIGTERM, the children being stopped.
     """
+    refuse_open_choice(recipe)
     members = plan(recipe, out, folds, runs)
     check_members(members)
     waiting = [member for member in members if member.evaluation is None]

@@ -212,8 +212,9 @@ def thinned(curve: RiskCoverage) -> dict[str, list[float]]:
 def kept_promise(rule: DecisionRule, test: Judged) -> dict[str, Any]:
     """The rule on sentences that it was not learned on.
 
-    `held`: the risk is at most what was asked. `chance`: where the true risk is just the target, the probability of at
-    least so many errors; small means that the promise was broken, not that luck was bad. Coverage promises neither.
+    `held`: the risk is at most what was asked (None where nothing was accepted). `chance`: where the true risk is just
+    the target, the probability of at least so many errors; small means that the promise was broken, not that luck was
+    bad. Coverage promises neither.
     """
     accepted = rule.decide(test.scores(rule.statistic))
     number, errors = int(accepted.sum()), int((~test.correct & accepted).sum())
@@ -222,4 +223,4 @@ def kept_promise(rule: DecisionRule, test: Judged) -> dict[str, Any]:
     if rule.target == "coverage":
         return told | {"held": None, "chance": None}
     chance = 1.0 if errors == 0 else 1 - binomial_cdf(errors - 1, number, rule.value)
-    return told | {"held": risk <= rule.value, "chance": chance}
+    return told | {"held": risk <= rule.value if number else None, "chance": chance}

@@ -3,3 +3,7 @@
 
 class LangevinError(Exception):
     """Something the user can mend. The message says what was expected, what came, and what to do."""
+
+
+class Diverged(LangevinError):
+    """A loss that is no longer a number."""

@@ -27,6 +27,15 @@ RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
 )
 
 
+def refuse_occupied(path: Path) -> None:
+    """A new run needs a folder that is empty or not there."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        what = "already holds a run" if (path / RECIPE).exists() else "is not an empty folder"
+        raise LangevinError(
+            f"{path} {what}; choose another --out, go on with 'langevin resume {path}', or allow --overwrite"
+        )
+
+
 class RunFolder:
     """Paths and formats of a run folder; decides nothing.
 
@@ -49,11 +58,7 @@ class RunFolder:
     ) -> RunFolder:
         """Start a new run, or one for each recipe in `chains`; the recipe is written last, which makes it a run."""
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            what = "already holds a run" if (path / RECIPE).exists() else "is not an empty folder"
-            raise LangevinError(
-                f"{path} {what}; choose another --out, go on with 'langevin resume {path}', or allow --overwrite"
-            )
+        refuse_occupied(path)
         write_json(path / VOCABULARY, vocabulary.to_json())
         write_json(path / ORIGIN, origin(recipe) | facts)
         names = [f"chain-{number}" for number in range(len(chains))]

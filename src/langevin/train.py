@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .clipping import Clipper
-from .errors import LangevinError
+from .errors import Diverged, LangevinError
 from .pace import Pace
 from .posterior.average import LogMean
 from .posterior.store import load_weights, weights
@@ -104,7 +104,7 @@ class Trainer:
             loss, carry = self.task.loss(self.model, epoch, index, self.carry)
         value = loss.item()
         if not math.isfinite(value):
-            raise LangevinError(
+            raise Diverged(
                 f"the loss became {value} at step {self.step} (epoch {epoch + 1}); the run stands at its last "
                 f"checkpoint with {len(self.store)} samples. Lower lr or temperature, or set clip=norm, and train anew"
             )

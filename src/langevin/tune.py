@@ -3,7 +3,7 @@
 First the temperature; then, at the best one, a narrower and a wider prior; then, for samplers with a preconditioner and
 a temperature above 0, a lower and a higher ceiling of it. All candidates share a short optimisation (T = 0) and branch
 from its checkpoint; each then samples for a while. The price is SHARED + BRANCH for each candidate, of the epochs of
-the run itself: 0.2 to 0.28.
+the run itself: 0.2 to 0.28, and a validation for each of the DRAWS.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .errors import Diverged, LangevinError
 from .files import write_atomic
 from .recipe import Recipe
 from .runfolder import RECIPE, RunFolder
@@ -31,9 +32,12 @@ SHARED, BRANCH = 0.1, 0.02
 DRAWS = 4
 """Samples that each candidate averages."""
 
+Train = Callable[[Trainer, Callable[[], bool]], None]
+"""Trains to the end, or until the second says so (then raising Interrupted with a checkpoint)."""
+
 
 def with_chosen_temperature(
-    recipe: Recipe, out: Path, on_step: Callable[[Trainer], None] = lambda _: None
+    recipe: Recipe, out: Path, train: Train = lambda trainer, until: trainer.run(stop=until)
 ) -> tuple[Recipe, dict[str, Any]]:
     """The recipe with the chosen settings, and how they were found; other recipes come back as they are.
 
@@ -42,20 +46,35 @@ def with_chosen_temperature(
     if recipe.sampler.temperature != "auto":
         return recipe, {}
     pilots, tried = out.with_name(f"{out.name}.pilot"), dict[str, dict[str, float]]()
-    num_data = open_task(recipe).num_data
+    forget_others(pilots, recipe)
+    task = open_task(recipe)
     best, chosen, lowest = recipe, recipe, float("inf")
     for key in ("temperature", "prior_var", "ceiling"):
-        for value in candidates(best, key, num_data):
+        for value in candidates(best, key, task.num_data):
             changed = with_setting(best, key, value)
-            score = pilot_score(pilot_recipe(changed), pilots, f"{key}-{value:g}", on_step)
+            pilot = pilot_recipe(changed, task.batches_per_epoch)
+            score = pilot_score(pilot, pilots, f"{key}-{value:g}", train)
             tried.setdefault(key, {})[f"{value:g}"] = score
             if score < lowest:
                 chosen, lowest = changed, score
         best = chosen
+    if lowest == float("inf"):
+        raise LangevinError("expected a temperature that trains, the loss of every one diverged; lower lr")
     shutil.rmtree(pilots)
-    epochs = recipe.run.epochs * (SHARED + sum(map(len, tried.values())) * BRANCH)
-    facts = {"chosen": {key: getattr(best.sampler, key) for key in tried}, "valid_nll": tried, "epochs": epochs}
+    shared, branch = lengths(recipe, task.batches_per_epoch)
+    steps = shared + branch * sum(map(len, tried.values()))
+    facts = {"chosen": {key: getattr(best.sampler, key) for key in tried}, "valid_nll": tried,
+             "epochs": steps / task.batches_per_epoch}
     return best, {"temperature_choice": facts}
+
+
+def forget_others(pilots: Path, recipe: Recipe) -> None:
+    """Pilots that were left by another recipe are no use to this one."""
+    asked = pilots / "asked.toml"
+    if asked.is_file() and asked.read_text() == recipe.to_toml():
+        return
+    shutil.rmtree(pilots, ignore_errors=True)
+    write_atomic(asked, recipe.to_toml().encode())
 
 
 def candidates(recipe: Recipe, key: str, num_data: int) -> Sequence[float]:
@@ -75,41 +94,51 @@ def with_setting(recipe: Recipe, key: str, value: float) -> Recipe:
     return recipe.model_copy(update={"sampler": recipe.sampler.model_copy(update={key: value})})
 
 
-def pilot_recipe(recipe: Recipe) -> Recipe:
+def lengths(recipe: Recipe, batches: int) -> tuple[int, int]:
+    """Steps of the shared part and of each candidate, the latter a multiple of DRAWS."""
+    total = recipe.run.epochs * batches
+    return max(1, round(total * SHARED)), DRAWS * max(1, round(total * BRANCH / DRAWS))
+
+
+def pilot_recipe(recipe: Recipe, batches: int) -> Recipe:
     """Optimise, then sample, with the learning rate that the run has at its start."""
-    shared, branch = recipe.run.epochs * SHARED, recipe.run.epochs * BRANCH
+    shared, branch = lengths(recipe, batches)
     run = recipe.run.model_copy(update={
-        "epochs": shared + branch, "burn_in": shared, "sample_every": branch / DRAWS, "burn_in_temperature": 0.0,
-        "temperature_ramp": 0.0, "lr_schedule": "constant", "patience": None,
+        "epochs": (shared + branch) / batches, "burn_in": shared / batches, "sample_every": branch / DRAWS / batches,
+        "burn_in_temperature": 0.0, "temperature_ramp": 0.0, "lr_schedule": "constant", "patience": None,
     })
     return recipe.model_copy(update={"run": run})
 
 
-def pilot_score(recipe: Recipe, pilots: Path, name: str, on_step: Callable[[Trainer], None]) -> float:
+def pilot_score(recipe: Recipe, pilots: Path, name: str, train: Train) -> float:
     """Validation nll of the average of one candidate; the shared part is trained once and copied."""
     folder, shared = pilots / name, pilots / "shared"
     if not (folder / RECIPE).is_file():
         if not (shared / "done").is_file():
-            train_shared(recipe, shared, on_step)
+            train_shared(recipe, shared, train)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(shared, folder, ignore=shutil.ignore_patterns(RECIPE, "done"))
         write_atomic(folder / RECIPE, recipe.to_toml().encode())
     trainer = open_trainer(folder)
     for group in trainer.sampler.param_groups:  # the shared checkpoint has those of the first candidate
         group |= {key: value for key, value in recipe.sampler.resolved(1)[1].items() if key in ("prior_var", "ceiling")}
-    if not trainer.finished:
-        trainer.run(on_step)
+    try:
+        if not trainer.finished:
+            train(trainer, lambda: False)
+    except Diverged:
+        return float("inf")
     return float(trainer.history[-1]["average"]["nll"])
 
 
-def train_shared(recipe: Recipe, folder: Path, on_step: Callable[[Trainer], None]) -> None:
-    """Train up to the end of burn-in and leave a checkpoint there."""
+def train_shared(recipe: Recipe, folder: Path, train: Train) -> None:
+    """Train up to the end of burn-in and leave a checkpoint there; few validations on the way, nobody reads them."""
     if not (folder / RECIPE).is_file():
         task = open_task(recipe)
-        RunFolder.create(folder, recipe, task.vocabulary, task.facts)
+        rarely = recipe.run.model_copy(update={"sample_every": recipe.run.epochs - recipe.run.burn_in})
+        RunFolder.create(folder, recipe.model_copy(update={"run": rarely}), task.vocabulary, task.facts)
     trainer = open_trainer(folder)
     try:
-        trainer.run(on_step, lambda: trainer.step >= trainer.pace.burn_in)
+        train(trainer, lambda: trainer.step >= trainer.pace.burn_in)
     except Interrupted:
         if trainer.step < trainer.pace.burn_in:
             raise

@@ -25,12 +25,19 @@ from .train import Trainer, prepare_device
 def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str, Any] | None = None) -> Trainer:
     """A trainer in a new run folder, which remembers what is said `about` it."""
     prepare_device(recipe)
-    if recipe.sampler.temperature == "auto":
-        raise LangevinError("temperature is still 'auto'; choose it first with tune.with_chosen_temperature")
+    refuse_open_choice(recipe)
     task = open_task(recipe)
     if overwrite and (out / RECIPE).is_file():
         shutil.rmtree(out)
     return Trainer(RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {})), task)
+
+
+def refuse_open_choice(recipe: Recipe) -> None:
+    if recipe.sampler.temperature == "auto":
+        raise LangevinError(
+            "temperature is still 'auto', which 'langevin train' and BayesianTextClassifier choose before they train; "
+            "name a number here, or call tune.with_chosen_temperature first"
+        )
 
 
 def resume(path: Path) -> Trainer:
@@ -58,7 +65,9 @@ def open_language_task(folder: RunFolder) -> LanguageModelTask:
     return task
 
 
-def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> None:
+def train_until_done(
+    trainer: Trainer, on_step: Callable[[Trainer], None], until: Callable[[], bool] = lambda: False
+) -> None:
     """Run; Ctrl-C or SIGTERM ends it after the batch at hand (at once while it evaluates), with a checkpoint."""
     asked = False
 
@@ -70,7 +79,7 @@ def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> No
 
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        trainer.run(on_step, lambda: asked or abandoned())
+        trainer.run(on_step, lambda: asked or abandoned() or until())
     finally:
         for number, old in before.items():
             signal.signal(number, old)
@@ -117,7 +126,7 @@ def evaluate_run(
     else:
         numbers = evaluate(task, model, samples, split, advance, curve=curve, see=see)
     return {
-        "task": task.name, "run": str(path), "split": split, "select": selection.how,
+        "task": task.name, "score": task.score, "run": str(path), "split": split, "select": selection.how,
         "samples": mc_dropout or len(samples), "mc_dropout": mc_dropout,
         "temperature": folder.recipe.sampler.resolved(task.num_data)[1]["temperature"],
         "threads": torch.get_num_threads(), "skipped": skipped, "trained": training_cost(folder), **numbers,

@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+from langevin.reproduce import runs
+
 
 def test_quick_target_runs_two_seeds_and_is_not_run_again(langevin, tmp_path):
     arguments = ("reproduce", "wp", "--quick", "--cells", "wp-rnn-psgld", "--cells", "wp-rnn-rmsprop", "--seeds", "2",
@@ -34,3 +38,10 @@ def test_targets_are_listed_with_their_state(cli, tmp_path):
     code, _, messages = cli("reproduce", "table9")
     assert code == 2
     assert "no target 'table9'" in messages
+
+
+def test_chains_stop_with_the_process_that_asked_for_them(monkeypatch):
+    runs.stop_if_abandoned()
+    monkeypatch.setattr(runs, "abandoned", lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        runs.stop_if_abandoned()

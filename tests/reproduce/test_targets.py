@@ -1,6 +1,7 @@
 import pytest
 
 from langevin.errors import LangevinError
+from langevin.pace import Pace
 from langevin.recipe import load_recipe, shipped
 from langevin.reproduce.questions import COMPARED
 from langevin.reproduce.targets import TARGETS, target_named, twins
@@ -56,11 +57,19 @@ def test_seeds_of_ensembles_do_not_overlap():
     assert load_recipe(runs[1].recipe, runs[1].overrides).run.seed == 4
 
 
-@pytest.mark.parametrize("name", COMPARED)
-def test_alternatives_are_of_equal_cost(name):
+@pytest.mark.parametrize("name", [*COMPARED, "temperature-trec", "temperature-ptb", "chains"])
+def test_what_is_compared_is_of_equal_cost(name):
     target = target_named(name)
-    epochs = {}
-    for run in target.runs():
-        epochs[run.cell] = run.chains * load_recipe(run.recipe, run.overrides).run.epochs
-    assert len(set(epochs.values())) == 1
-    assert {cell for _, cell, _ in COMPARED[name]} == set(target.cells)
+    runs = {run.cell: (run.chains, load_recipe(run.recipe, run.overrides).run) for run in target.runs()}
+    assert len({chains * run.epochs for chains, run in runs.values()}) == 1
+    assert {run.patience for _, run in runs.values()} == {None}
+    if name in COMPARED:
+        assert {cell for _, cell, _ in COMPARED[name]} == set(target.cells)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_quick_run_collects_samples(name):
+    for run in TARGETS[name].runs(quick=True):
+        settings = load_recipe(run.recipe, run.overrides).run
+        pace = Pace(settings, 1.0, 1.0, 90)
+        assert any(pace.is_sample(step) for step in range(pace.total + 1)), run.name

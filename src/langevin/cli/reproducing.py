@@ -14,9 +14,10 @@ from ..files import write_atomic
 from ..report.terminal import counting, messages, screen, table
 from ..reproduce.figures import FIGURES, draw_figure
 from ..reproduce.pages import body_of, claims_of, page, refresh
+from ..reproduce.questions import COMPARED
 from ..reproduce.record import record as record_run
 from ..reproduce.runs import execute, overview, state
-from ..reproduce.tables import cell_rows, claims, load
+from ..reproduce.tables import alternative_rows, cell_rows, claims, load
 from ..reproduce.targets import TARGETS, Target, target_named
 from ..runfolder import write_json
 from ..startup import available_cores
@@ -80,7 +81,7 @@ def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> No
     if as_json:
         rows: list[dict[str, Any]] = [
             {key: (vars(value) if hasattr(value, "__dict__") else value) for key, value in row.items()}
-            for row in cell_rows(target, recorded)
+            for row in (alternative_rows if target.name in COMPARED else cell_rows)(target, recorded)
         ]
         told = {"target": target.name, "quick": quick, "rows": rows, "claims": claims(target, recorded)}
         print(json.dumps(told))

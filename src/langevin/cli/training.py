@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,7 @@ from ..recipe import Recipe, load_recipe
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, duration, messages, screen, table
-from ..runfolder import RunFolder
+from ..runfolder import RunFolder, refuse_occupied
 from ..train import Interrupted, Trainer
 from ..tune import with_chosen_temperature
 from ..workflow import resume as resume_run
@@ -73,13 +74,15 @@ def train(
         raise LangevinError(f"expected a recipe for {task!r}, {named} is for {loaded.task!r}; leave --task out")
     own = text or labelled
     target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
+    if not overwrite:
+        refuse_occupied(target)
     loaded, about = choose_temperature(loaded, target, quiet)
     if chains is None:
         trainer = start(loaded, target, overwrite=overwrite, about=about)
         say_imbalance(trainer.folder)
         finish(trainer, target, quiet, as_json)
     else:
-        folder = start_chains(loaded, target, chains, overwrite=overwrite)
+        folder = start_chains(loaded, target, chains, overwrite=overwrite, about=about)
         say_imbalance(folder)
         finish_chains(folder, jobs, quiet, as_json)
 
@@ -124,8 +127,13 @@ def choose_temperature(recipe: Recipe, target: Path, quiet: bool) -> tuple[Recip
     """Turn temperature="auto" into numbers, and say what was tried."""
     if recipe.sampler.temperature != "auto":
         return recipe, {}
-    with TrainingProgress("temperature", quiet) as progress:
-        chosen, about = with_chosen_temperature(recipe, target, progress)
+    try:
+        chosen, about = with_chosen_temperature(
+            recipe, target, lambda trainer, until: train_with_progress(trainer, "temperature", quiet, until)
+        )
+    except Interrupted:
+        messages.print("stopped while choosing a temperature; the same command goes on where it was")
+        raise typer.Exit(130) from None
     for key, scores in about["temperature_choice"]["valid_nll"].items():
         tried = ", ".join(f"{value}: {nll:.4f}" for value, nll in scores.items())
         value = getattr(chosen.sampler, key)
@@ -133,9 +141,11 @@ def choose_temperature(recipe: Recipe, target: Path, quiet: bool) -> tuple[Recip
     return chosen, about
 
 
-def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> None:
+def train_with_progress(
+    trainer: Trainer, label: str, quiet: bool = False, until: Callable[[], bool] = lambda: False
+) -> None:
     with TrainingProgress(label, quiet) as progress:
-        train_until_done(trainer, progress)
+        train_until_done(trainer, progress, until)
 
 
 def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:

@@ -25,8 +25,9 @@ from .targets import TARGETS, Target
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
 NOTE = (
-    "Last sample: the weights at the end of the run. Average: probabilities averaged over all samples. Best collection:"
-    " the forward, backward or thinned collection and number of samples that the validation split prefers. "
+    "Last sample: the weights at the end of the run. Best sample: the one that the validation split prefers, as early "
+    "stopping would. Average: probabilities averaged over all samples. Best collection: the forward, backward or "
+    "thinned collection and number of samples that the validation split prefers. "
     "Several runs (seeds or folds) are given as mean ± standard deviation. — was not run."
 )
 
@@ -54,10 +55,10 @@ def table_of(target: Target, recorded: Recorded, *, only_run: bool = False) -> s
         lines.append((
             f"`{row['cell']}`", *([row["metric"]] if several else []),
             "—" if row["temperature"] is None else f"{row['temperature']:.3g}", show(row["paper"], digits),
-            show(row["single"], digits), show(row["averaged"], digits), show(row["chosen"], digits), difference,
+            *(show(row[which], digits) for which in ("single", "best", "averaged", "chosen")), difference,
             str(row["runs"]),
         ))
-    columns = ("run", *(["metric"] if several else []), "temperature", "paper", "last sample", "average",
+    columns = ("run", *(["metric"] if several else []), "temperature", "paper", "last sample", "best sample", "average",
                "best collection", "average − paper", "runs")
     return markdown(columns, lines)
 
@@ -69,13 +70,13 @@ def claims_of(target: Target, recorded: Recorded) -> str:
         answers = {True: "yes", False: "**no**", None: "—"}
         lines.append((
             f"`{claim['sampler']}`", f"`{claim['optimiser']}`", claim["metric"],
-            *(answers[claim[key]] for key in ("beats_last", "beats_averaged", "beats_chosen")),
+            *(answers[claim[key]] for key in ("beats_last", "beats_best", "beats_averaged", "beats_chosen")),
             f"{100 * claim['gain']:+.1f} %",
         ))
     if not lines:
         return ""
-    columns = ("sampler", "optimiser", "metric", "average beats its last weights (the paper's claim)",
-               "beats its average", "best collection beats its best collection", "gain over its last weights")
+    columns = ("sampler", "optimiser", "metric", "average beats its last weights", "beats its best sample",
+               "beats its average", "best collection beats its best collection", "gain over its best sample")
     return markdown(columns, lines)
 
 
@@ -97,10 +98,11 @@ def time_table(recorded: Recorded) -> str:
 def alternatives_table(target: Target, recorded: Recorded) -> str:
     """The same number of batches for every method; those of several runs as mean ± standard deviation."""
     lines = [
-        (row["method"], f"`{row['cell']}`", *(show(row[metric], DIGITS.get(metric, 3)) for metric in target.metrics))
+        (row["method"], f"`{row['cell']}`", str(row["networks"] or "—"), row["precision"] or "—",
+         *(show(row[metric], DIGITS.get(metric, 3)) for metric in target.metrics))
         for row in alternative_rows(target, recorded)
     ]
-    return markdown(("method", "run", *target.metrics), lines)
+    return markdown(("method", "run", "networks at test time", "precision", *target.metrics), lines)
 
 
 def calibration_table(target: Target, recorded: Recorded) -> str:

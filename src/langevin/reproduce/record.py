@@ -19,9 +19,8 @@ from ..tasks import Task
 from ..tasks.classify import ClassifyTask
 from ..train import prepare_device
 from ..workflow import Begin, Selection, evaluate_run, open_run_task
+from .questions import MASKS
 
-MASKS = 20
-"""Of Monte-Carlo dropout."""
 RISK = Target("risk", 0.05)
 """At most so many errors among the accepted answers, with the usual confidence."""
 
@@ -56,7 +55,7 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         "temperature": recipe.sampler.resolved(progress["num_data"])[1]["temperature"],
         "minutes": progress["seconds"] / 60, "steps": progress["step"], "num_data": progress["num_data"],
         "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
-        "chosen": {"select": how, "samples": count + 1, "valid": valid[how][count],
+        "chosen": {"score": numbers["test"]["score"], "select": how, "samples": count + 1, "valid": valid[how][count],
                    "test": numbers["test"]["curve"][how][count]},
         "valid": {k: numbers["valid"][k] for k in kept}, "test": {k: numbers["test"][k] for k in kept} | others,
         **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
@@ -85,7 +84,8 @@ class Judgement:
             rule = learn(RISK, judged["valid"])
         except LangevinError as error:
             return {"aurc": areas, "refused": str(error)}
-        return {"aurc": areas, "risk": RISK.value, "statistic": rule.statistic, **kept_promise(rule, judged["test"])}
+        promise = {"promised": RISK.value, "statistic": rule.statistic, **kept_promise(rule, judged["test"])}
+        return {"aurc": areas} | promise
 
 
 def weight_averaged(folder: RunFolder) -> dict[str, float]:

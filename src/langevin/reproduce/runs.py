@@ -12,7 +12,7 @@ from ..chains import resume_chains, start_chains
 from ..errors import LangevinError
 from ..recipe import load_recipe
 from ..runfolder import RECIPE, RunFolder, write_json
-from ..side_by_side import Job, run_side_by_side
+from ..side_by_side import Job, abandoned, run_side_by_side
 from ..startup import prepare_process
 from ..train import Interrupted
 from ..workflow import resume, start, train_until_done
@@ -73,7 +73,7 @@ def train_and_record(
     begun = (path / RECIPE).is_file()
     wanted = None if begun else load_recipe(recipe, [*overrides, "threads=1"])
     if chains > 1:
-        resume_chains(RunFolder(path) if wanted is None else start_chains(wanted, path, chains), at_once=1)
+        resume_chains(RunFolder(path) if wanted is None else start_chains(wanted, path, chains), 1, stop_if_abandoned)
     else:
         trainer = resume(path) if wanted is None else start(wanted, path)
         if not trainer.finished:
@@ -84,10 +84,15 @@ def train_and_record(
         RunFolder(path).store().forget_after(0)
 
 
+def stop_if_abandoned() -> None:
+    if abandoned():
+        raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
     try:
         train_and_record(**json.loads(sys.argv[1]))
-    except Interrupted:
+    except (Interrupted, KeyboardInterrupt):
         sys.exit(130)
     except LangevinError as error:
         print(f"langevin: {error}", flush=True)

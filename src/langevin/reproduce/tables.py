@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import paper
-from .questions import COMPARED
+from .questions import COMPARED, MASKS
 from .targets import TIMES, Target
 
 Recorded = dict[str, list[dict[str, Any]]]
@@ -49,22 +49,40 @@ def load(folder: Path, target: Target) -> Recorded:
 
 
 def ours(runs: Sequence[Mapping[str, Any]], which: str, metric: str) -> Number | None:
-    """`single` (last sample), `averaged`, or `chosen`: the collection that the validation split prefers."""
+    """Of the runs of a cell, as recorded: `single` (the last sample), `averaged`, `weight_averaged`, `mc_dropout`.
+
+    Or by preference of the validation split: `best`, a sample, and `chosen`, a collection.
+    """
     values = []
     for run in runs:
         if which == "chosen":
             values.append(chosen(run, metric))
+        elif which == "best":
+            values.append(best_single(run, metric))
         else:
             values.append(run["test"].get(which, {}).get(metric))
     return Number.of([value for value in values if value is not None])
 
 
 def chosen(run: Mapping[str, Any], metric: str) -> float | None:
-    """The test score of the collection that validation chose; perplexity is the exponential of the score."""
-    score = run["chosen"]["test"]
-    if metric == "perplexity":
-        return math.exp(score)
-    return float(score) if metric in ("nll", "error") else None
+    """The test score of the collection that validation chose; only what it was chosen by is known of it."""
+    value, score = run["chosen"]["test"], score_of(run)
+    if metric == "perplexity" and score == "nll":
+        return math.exp(value)
+    return float(value) if metric == score else None
+
+
+def score_of(run: Mapping[str, Any]) -> str:
+    """What collections are chosen by: the error of classifiers, the nll of all others."""
+    return "error" if "error" in run["test"]["averaged"] else "nll"
+
+
+def best_single(run: Mapping[str, Any], metric: str) -> float | None:
+    """The test number of the one sample that validation prefers: what early stopping would have kept."""
+    score = score_of(run)
+    scores = [each[score] for each in run["valid"]["each"]]
+    value: float | None = run["test"]["each"][scores.index(min(scores))].get(metric)
+    return value
 
 
 def better(metric: str, one: float, other: float) -> bool:
@@ -78,7 +96,7 @@ def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
         runs = recorded.get(cell, [])
         for metric in target.metrics:
             printed = target.paper.get(cell, {}).get(metric)
-            numbers = {which: ours(runs, which, metric) for which in ("single", "averaged", "chosen")}
+            numbers = {which: ours(runs, which, metric) for which in ("single", "best", "averaged", "chosen")}
             mean = numbers["averaged"]
             rows.append({
                 "cell": cell, "metric": metric, "paper": printed, "runs": len(runs), **numbers,
@@ -99,16 +117,17 @@ def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
             continue
         for metric in target.metrics:
             mine = ours(recorded[sampler], "averaged", metric)
-            last = ours(recorded[optimiser], "single", metric)
+            last, early = (ours(recorded[optimiser], which, metric) for which in ("single", "best"))
             average = ours(recorded[optimiser], "averaged", metric)
             best = [ours(recorded[cell], "chosen", metric) for cell in (sampler, optimiser)]
-            if mine and last and average:
+            if mine and last and early and average:
                 made.append({
                     "sampler": sampler, "optimiser": optimiser, "metric": metric,
                     "beats_last": better(metric, mine.mean, last.mean),
+                    "beats_best": better(metric, mine.mean, early.mean),
                     "beats_averaged": better(metric, mine.mean, average.mean),
                     "beats_chosen": better(metric, best[0].mean, best[1].mean) if best[0] and best[1] else None,
-                    "gain": (last.mean - mine.mean) / last.mean,
+                    "gain": (early.mean - mine.mean) / early.mean,
                 })
     return made
 
@@ -160,7 +179,7 @@ def rejection_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     for cell in target.cells:
         told = [run["rejection"] for run in recorded.get(cell, []) if "rejection" in run]
         if told:
-            given = [one for one in told if "refused" not in one]
+            given = [one for one in told if one.get("held") is not None]
             areas = {name: Number.of([one["aurc"][name] for one in told]) for name in told[0]["aurc"]}
             rows.append({
                 "cell": cell, "aurc": areas,
@@ -171,9 +190,12 @@ def rejection_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
 
 
 def alternative_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
-    """One entry for each method of a table of alternatives, with the samples or networks that it averages."""
-    return [
-        {"method": method, "cell": cell, **{metric: ours(recorded.get(cell, []), which, metric)
-                                            for metric in target.metrics}}
-        for method, cell, which in COMPARED[target.name]
-    ]
+    """One entry for each method of a table of alternatives, with the networks that it runs at test time."""
+    rows = []
+    for method, cell, which in COMPARED[target.name]:
+        runs = recorded.get(cell, [])
+        networks = {"averaged": runs[0]["samples"], "mc_dropout": MASKS}.get(which, 1) if runs else None
+        numbers = {metric: ours(runs, which, metric) for metric in target.metrics}
+        precision = runs[0]["recipe"]["run"]["precision"] if runs else None
+        rows.append({"method": method, "cell": cell, "networks": networks, "precision": precision, **numbers})
+    return rows

@@ -87,7 +87,7 @@ WP_CELLS = tuple(
     f"wp-{cell}-{method}" for cell in ("lstm", "gru", "rnn") for method in ("rmsprop", "psgld", "psgld-tempered")
 )
 TIMES = ("bench-epochs-flickr8k", "bench-captioning")
-SHORT = ("epochs=0.04", "burn_in=0.01", "sample_every=0.01", "hidden=8", "threads=1")
+SHORT = ("epochs=0.04", "burn_in=0.01", "sample_every=0.01", "cycle=0.03", "hidden=8", "threads=1")
 
 TARGETS = {
     target.name: target
@@ -119,15 +119,15 @@ TARGETS = {
         Target("uncertainty", "Figure 6: TREC test sentences and those it is least sure of", ("trec-psgld-dropout",),
                quick=SHORT, minutes=6.0, figure=True),
         Target("temperature-trec", "How TREC depends on temperature and prior",
-               ("trec-rmsprop", "trec-rmsprop-dropout", *questions.TREC_TEMPERATURE), metrics=("error", "nll"),
-               quick=SHORT, minutes=4.0, variants=questions.TREC_TEMPERATURE),
+               (*questions.TREC_BASELINES, *questions.TREC_TEMPERATURE), metrics=("error", "nll"), quick=SHORT,
+               minutes=4.0, variants=questions.TREC_BASELINES | questions.TREC_TEMPERATURE),
         Target("temperature-ptb", "How Penn Treebank, small, successive, depends on temperature and prior (3 epochs)",
                tuple(questions.PTB_TEMPERATURE), metrics=("perplexity",), quick=(*SHORT, "embed=8"), minutes=9.0,
                variants=questions.PTB_TEMPERATURE),
-        Target("alternatives-trec", "What else a user could do at the same price: TREC",
+        Target("alternatives-trec", "TREC: what else a user could do at the same price of training",
                tuple(questions.TREC_ALTERNATIVES), metrics=("error", "nll", "ece"), quick=SHORT, minutes=4.0,
                variants=questions.TREC_ALTERNATIVES),
-        Target("alternatives-ptb", "What else a user could do at the same price: Penn Treebank, small, successive",
+        Target("alternatives-ptb", "Penn Treebank, small: what else a user could do at the same price of training",
                ("ptb-small-successive-sgd", "ptb-small-successive-sgld", *questions.PTB_ALTERNATIVES),
                metrics=("perplexity",), quick=(*SHORT, "embed=8"), minutes=35.0, variants=questions.PTB_ALTERNATIVES),
         Target("chains", "One long chain or four short ones at the same price, test nll",
