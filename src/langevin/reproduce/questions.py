@@ -31,7 +31,7 @@ def by_temperature(recipe: str, *overrides: str) -> Variants:
 
 
 def by_prior(recipe: str, variances: tuple[str, ...], *overrides: str) -> Variants:
-    """The recipe's own temperature under a wider and a narrower prior."""
+    """The recipe's own temperature under a wider prior, its own, and a narrower one."""
     return {f"{recipe}.prior{value}": Variant((f"prior_var={value}", *overrides)) for value in variances}
 
 
@@ -39,16 +39,16 @@ TO_THE_END = "patience=none"
 """Without early stopping, so that all methods see the same number of batches."""
 PTB_SHORT = ("epochs=3", "burn_in=1")
 """3 epochs of the 13, 4 samples, before the learning rate falls: what a sweep of many runs can afford."""
-TREC_PRIORS, PTB_PRIORS = ("10", "0.1"), ("10", "0.1")
+PRIORS = ("10", "1", "0.1")
 
 TREC_TEMPERATURE = (
     by_temperature("trec-psgld", TO_THE_END) | by_temperature("trec-psgld-dropout", TO_THE_END)
-    | by_prior("trec-psgld-dropout", TREC_PRIORS, TO_THE_END)
+    | by_prior("trec-psgld-dropout", PRIORS, TO_THE_END)
 )
 PTB_TEMPERATURE = (
     by_temperature("ptb-small-successive-sgld", *PTB_SHORT)
     | by_temperature("ptb-small-successive-sgld-dropout", *PTB_SHORT)
-    | by_prior("ptb-small-successive-sgld", PTB_PRIORS, *PTB_SHORT)
+    | by_prior("ptb-small-successive-sgld", PRIORS, *PTB_SHORT)
 )
 
 TREC_ALTERNATIVES: Variants = {
