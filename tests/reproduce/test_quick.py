@@ -31,7 +31,7 @@ CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 1), ("
 def reproduce(langevin, steps, folder):
     """Run one target after another; returns the folder of their results."""
     for target, cells, seeds in steps:
-        chosen = [word for cell in cells for word in ("--cells", cell)]
+        chosen = ["--cells", ",".join(cells)] if cells else []
         done = langevin("reproduce", target, "--quick", *chosen, "--seeds", seeds, "--out", folder / "runs", "--jobs",
                         1, timeout=600)
         assert done.returncode == 0, (target, done.stderr)

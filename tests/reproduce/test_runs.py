@@ -8,8 +8,8 @@ from langevin.reproduce import runs
 
 
 def test_quick_target_runs_two_seeds_and_is_not_run_again(langevin, tmp_path):
-    arguments = ("reproduce", "wp", "--quick", "--cells", "wp-rnn-psgld", "--cells", "wp-rnn-rmsprop", "--seeds", "2",
-                 "--jobs", "2", "--out", tmp_path / "runs", "--json")
+    arguments = ("reproduce", "wp", "--quick", "--cells", "wp-rnn-psgld,wp-rnn-rmsprop", "--seeds", "2", "--jobs",
+                 "2", "--out", tmp_path / "runs", "--json")
     done = langevin(*arguments, timeout=300)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

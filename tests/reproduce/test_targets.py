@@ -40,6 +40,15 @@ def test_runs_are_folds_where_the_paper_has_folds():
         target_named("table2")
 
 
+def test_cells_are_chosen_by_name_or_pattern():
+    target = TARGETS["sentences"]
+    assert [run.cell for run in target.runs(("trec-*-dropout", "cr-psgld"))] == [
+        "cr-psgld", "trec-rmsprop-dropout", "trec-psgld-dropout"
+    ]
+    with pytest.raises(LangevinError, match="no cell 'trec-sgd'"):
+        target.runs(("trec-psgld", "trec-sgd"))
+
+
 def test_variants_are_recipes_with_settings_changed():
     target = target_named("temperature-trec")
     (run,) = target.runs(("trec-psgld.T0.1",))

@@ -29,7 +29,9 @@ Results = Annotated[Path, typer.Option(help="folder of recorded numbers")]
 @app.command()
 def reproduce(
     target: Annotated[str | None, typer.Argument(help="a table or figure; none: list them with their state")] = None,
-    cells: Annotated[list[str] | None, typer.Option("--cells", help="only these cells (repeat the option)")] = None,
+    cells: Annotated[
+        str | None, typer.Option(help="only these cells: names or patterns like 'trec-*', separated by commas")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="minutes instead of hours; the numbers mean nothing")] = False,
     seeds: Annotated[int, typer.Option(min=1, help="runs of each cell: seeds, or folds where the paper has folds")] = 1,
     jobs: Annotated[int | None, typer.Option(min=1, help="runs side by side, one thread each")] = None,
@@ -48,7 +50,7 @@ def reproduce(
         show_targets(out, results, seeds, as_json)
         return
     chosen = target_named(target)
-    runs = chosen.runs(tuple(cells or ()), seeds, quick)
+    runs = chosen.runs(tuple(filter(None, (cells or "").split(","))), seeds, quick)
     missing = [run for run in runs if state(run, out, results) < 1]
     overrides = [f"precision={precision}"] if precision else []
     if missing and not dry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -54,12 +55,13 @@ class Target:
     """How those cells differ from their recipes that are not recipes themselves."""
 
     def runs(self, cells: tuple[str, ...] = (), seeds: int = 1, quick: bool = False) -> list[Run]:
-        """The runs behind the chosen cells."""
-        for cell in cells:
-            if cell not in self.cells:
-                raise LangevinError(f"{self.name} has no cell {cell!r}; choose from {', '.join(self.cells)}")
+        """The runs behind the chosen cells: names, or patterns like 'trec-*'."""
+        for asked in cells:
+            if not fnmatch.filter(self.cells, asked):
+                raise LangevinError(f"{self.name} has no cell {asked!r}; choose from {', '.join(self.cells)}")
         short = self.quick if quick else ()
-        return [run for cell in cells or self.cells for run in self.runs_of(cell, seeds, short)]
+        chosen = [cell for cell in self.cells if not cells or any(fnmatch.fnmatch(cell, asked) for asked in cells)]
+        return [run for cell in chosen for run in self.runs_of(cell, seeds, short)]
 
     def runs_of(self, cell: str, count: int, overrides: tuple[str, ...]) -> list[Run]:
         variant = self.variants.get(cell, Variant())
