@@ -22,7 +22,8 @@ WORDS: Steps = [
 SENTENCES: Steps = [
     ("sentences", ("trec-psgld",), 2), ("sentences", ("cr-psgld-dropout",), 2),
     ("ablation", ("trec-rmsprop", "trec-psgld"), 1), ("learning-curves", (), 1), ("uncertainty", (), 1),
-    ("temperature-trec", ("trec-psgld.T2overN",), 1), ("chains", ("trec-psgld-dropout.full",), 1),
+    ("temperature-trec", ("trec-psgld.T2overN",), 1), ("vectors", ("cr-psgld-dropout.spacy",), 1),
+    ("chains", ("trec-psgld-dropout.full",), 1),
     ("alternatives-trec", ("trec-rmsprop-dropout.four", "trec-rmsprop-dropout.full"), 1),
 ]
 CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 1), ("time", ("flickr8k-psgld",), 1)]

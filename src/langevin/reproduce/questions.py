@@ -77,6 +77,12 @@ PTB_ALTERNATIVES: Variants = {
 TREC_BASELINES: Variants = {
     "trec-rmsprop.full": Variant((TO_THE_END,)), "trec-rmsprop-dropout.full": Variant((TO_THE_END,)),
 }
+SPACY = ("vectors=spacy_en_md_300d",)
+"""Vectors that know 98 % of TREC's words; those of the recipes know 67 %."""
+VECTORS: Variants = {
+    f"{name}.spacy": Variant(SPACY)
+    for name in ("trec-rmsprop-dropout", "trec-psgld-dropout", "cr-rmsprop-dropout", "cr-psgld-dropout")
+}
 CHAINS: Variants = {
     "wp-rnn-psgld-tempered.four": Variant(("epochs=5", "burn_in=3"), chains=4),
     "trec-psgld-dropout.full": TREC_ALTERNATIVES["trec-psgld-dropout.full"],

@@ -135,6 +135,9 @@ TARGETS = {
         Target("chains", "One long chain or four short ones at the same price, test nll",
                ("wp-rnn-psgld-tempered", *questions.CHAINS), metrics=("nll",), quick=SHORT, minutes=8.0,
                variants=questions.CHAINS),
+        Target("vectors", "Word vectors of higher coverage: spaCy's instead of word2vec, test error in % and nll",
+               tuple(cell for name in questions.VECTORS for cell in (name.removesuffix(".spacy"), name)),
+               metrics=("error", "nll"), quick=SHORT, minutes=4.0, folds=10, variants=questions.VECTORS),
     )
 }
 
