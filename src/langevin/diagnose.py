@@ -52,7 +52,7 @@ def diagnose_runs(
     samples = [chain.store(skip_damaged=skip_damaged).read(discard=discard) for chain in chains]
     model = task.build_model().to(prepare_device(chains[0].recipe))
     name, settings = chains[0].recipe.sampler.resolved(task.num_data)
-    gradients = Gradients(batches, settings.get("prior_var"))
+    gradients = Gradients(batches, settings.get("prior_var"), getattr(task, "prior_means", dict)())
     advance = begin(len(samples) * min(map(len, samples)))
     draws = collect(
         task, model, samples, lambda sample: injected_at(sample, name, chains[0]), split=split, probes=probes,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -57,6 +57,8 @@ class Gradients:
 
     batches: int | None
     prior_var: float | None
+    prior_means: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    """By the name of a parameter, where they are not zero."""
 
 
 def collect(
@@ -123,7 +125,8 @@ def layer_virials(task: Task, model: nn.Module, gradients: Gradients, draw: int)
     for loss in losses:
         (loss / count).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
     made = {
-        name: virial(p, p.grad, num_data=task.num_data, prior_var=gradients.prior_var)
+        name: virial(p - gradients.prior_means.get(name, 0), p.grad, num_data=task.num_data,
+                     prior_var=gradients.prior_var)
         for name, p in trained(model).items() if p.grad is not None
     }
     model.zero_grad()

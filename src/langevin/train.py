@@ -50,6 +50,9 @@ class Trainer:
         name, settings = self.recipe.sampler.resolved(task.num_data)
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
         self.sampler = SAMPLERS[name](self.trained, num_data=task.num_data, seed=self.recipe.run.seed, **settings)
+        if settings.get("prior_var") is not None:
+            for parameter, mean in getattr(task, "prior_means", dict)().items():
+                self.sampler.set_prior_mean(self.model.get_parameter(parameter), mean)
         self.pace = Pace(self.recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
         self.as_sample: Callable[[nn.Module], nn.Module] = getattr(task, "as_sample", lambda model: model)
         """What is kept of the model as a sample: itself, unless the task has something to mend at the end."""

@@ -41,7 +41,9 @@ def test_words_are_found_exactly_then_in_lower_case(tmp_path):
     made = vectors.embed(["the", "The", "Rome", "rome"], seed=0)
     assert made[0].equal(made[1])
     assert vectors.find("rome") is None
-    assert vectors.coverage({"The": 3, "Rome": 1, "rome": 4}) == {"types": 2 / 3, "tokens": 0.5}
+    counts = {"The": 3, "Rome": 1, "rome": 4}
+    assert vectors.coverage(counts, counts) == {"types": 2 / 3, "tokens": 0.5}
+    assert vectors.coverage(counts, {"Rome"}) == {"types": 1 / 3, "tokens": 1 / 8}  # a word the model cannot read
 
 
 def test_unknown_words_are_drawn_at_the_same_scale_and_from_the_seed(tmp_path):

@@ -365,6 +365,43 @@ def test_interrupted_and_resumed_equals_uninterrupted(name, dtype):
     assert all(torch.equal(a, b) for a, b in zip(resumed.parameters(), whole.parameters(), strict=True))
 
 
+@every_sampler
+@kernel_and_plain
+def test_a_prior_with_a_mean_is_a_prior_around_zero_of_the_difference(name, fused):
+    """θ under N(μ, σ²) moves as δ = θ − μ under N(0, σ²), with the gradient at θ: at every step, for every sampler."""
+    settings = {"lr": 0.05, "num_data": 20, "prior_var": 0.3, "temperature": 0.5, "seed": 7, "fused": fused}
+    mean, start = torch.linspace(-2, 2, 12, dtype=torch.float64), torch.linspace(1, -1, 12, dtype=torch.float64)
+    theta, delta = torch.nn.Parameter(start.clone()), torch.nn.Parameter(start - mean)
+    beside = torch.nn.Parameter(torch.ones(3, dtype=torch.float64)), torch.nn.Parameter(torch.ones(3).double())
+    centred, plain = make(name, [theta, beside[0]], **settings), make(name, [delta, beside[1]], **settings)
+    centred.set_prior_mean(theta, mean)
+    for step in range(20):
+        if step == 10:  # the mean is part of the state
+            saved = through_files(centred.state_dict())
+            centred = make(name, [theta, beside[0]], lr=1.0, num_data=1)
+            centred.load_state_dict(saved)
+        for sampler, weight, at in ((centred, theta, theta), (plain, delta, delta + mean)):
+            weight.grad = (at.detach() - 0.5) ** 3
+            other = beside[sampler is plain]
+            other.grad = other.detach().clone()
+            sampler.step()
+    torch.testing.assert_close(theta.detach(), delta.detach() + mean, rtol=0, atol=1e-12)
+    assert torch.equal(*beside)
+    assert not torch.equal(theta, start)
+
+
+def test_a_mean_of_another_shape_or_for_sparse_gradients_is_refused():
+    theta = torch.nn.Parameter(torch.zeros(4, 2))
+    sampler = PSGLD([theta], lr=0.1, num_data=10, prior_var=1.0)
+    with pytest.raises(ValueError, match=r"of shape \(4, 2\), got \(2,\)"):
+        sampler.set_prior_mean(theta, torch.ones(2))
+    sampler.set_prior_mean(theta, torch.ones(4, 2))
+    F.embedding(torch.tensor([1]), theta, sparse=True).sum().backward()
+    with pytest.raises(ValueError, match="dense under a prior with a mean"):
+        sampler.step()
+    assert torch.equal(theta, torch.zeros(4, 2))
+
+
 # ---------------------------------------------------------------- as torch users expect
 
 

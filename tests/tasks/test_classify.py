@@ -71,7 +71,7 @@ def test_given_files_are_the_splits(small, tmp_path):
 
 def test_vocabulary_is_the_training_split_s_or_everybody_s(small, tmp_path):
     test = write_questions(tmp_path / "t.txt", [("who was Napoleon ?", "person"), ("where is he ?", "place")])
-    task = open_task(small(f"test_file={test}"))
+    task = open_task(small(f"test_file={test}", "vocabulary=train"))
     assert "Napoleon" not in task.vocabulary.numbers
     assert task.sentences["test"][0].tolist()[2] == task.vocabulary.numbers["<unk>"]
     assert "Napoleon" in open_task(small(f"test_file={test}", "vocabulary=all")).vocabulary.numbers
@@ -155,6 +155,24 @@ def test_word_vectors_start_the_embedding(small, tmp_path, caplog):
     assert not model.embedding.weight.requires_grad
     with pytest.raises(LangevinError, match="embed must be 3"):
         open_task(small(f"vectors={path}", "embed=5"))
+
+
+def test_the_prior_of_trained_vectors_is_centred_on_them(small, tmp_path):
+    path = tmp_path / "v.txt"
+    path.write_text("where 1 2 3\nwho 3 2 -1\nzebra 0 1 0\n")
+    psgld = ["name=psgld", "prior_var=0.01", "temperature=0", "lr=0.01"]
+    trainer = start(small(f"vectors={path}", *psgld), tmp_path / "run")
+    means = trainer.task.prior_means()["embedding.weight"]
+    numbers, weight = trainer.task.vocabulary.numbers, trainer.model.embedding.weight
+    assert means[numbers["where"]].equal(weight[numbers["where"]])
+    assert not means[numbers["<unk>"]].any()  # nothing is known of it
+    assert weight[numbers["<unk>"]].any()
+    assert trainer.sampler.state[weight]["prior_mean"].equal(means)
+    trainer.run()
+    again = resume(tmp_path / "run")
+    assert again.sampler.state[again.model.embedding.weight]["prior_mean"].equal(means)
+    for plain in ("train_vectors=false", "prior_at_vectors=false"):
+        assert open_task(small(f"vectors={path}", plain)).prior_means() == {}
 
 
 def test_one_class_is_refused(small, questions_file):

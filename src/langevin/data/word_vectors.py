@@ -15,7 +15,7 @@ import hashlib
 import io
 import math
 import mmap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,18 +51,20 @@ class WordVectors:
         row = self.rows.get(word)
         return self.rows.get(word.lower()) if row is None else row
 
-    def embed(self, words: Sequence[str], seed: int) -> Tensor:
-        """[words, dim]: known words get their vector, the others N(0, SCALE²), a function of the seed and the place."""
-        made = torch.randn(len(words), self.dim, generator=torch.Generator().manual_seed(seed)) * SCALE
+    def embed(self, words: Sequence[str], seed: int | None = None) -> Tensor:
+        """[words, dim]: known words get their vector, the others zeros or, with a seed, N(0, SCALE²) by their place."""
+        made = torch.zeros(len(words), self.dim)
+        if seed is not None:
+            made.normal_(std=SCALE, generator=torch.Generator().manual_seed(seed))
         found = [(place, row) for place, word in enumerate(words) if (row := self.find(word)) is not None]
         if found:
             places, rows = zip(*found, strict=True)
             made[list(places)] = torch.from_numpy(self.matrix[list(rows)])
         return made
 
-    def coverage(self, counts: Mapping[str, int]) -> dict[str, float]:
-        """Which share of the types, and of the tokens, of a text has a vector. `counts` are its words."""
-        known = [word for word in counts if self.find(word) is not None]
+    def coverage(self, counts: Mapping[str, int], readable: Container[str]) -> dict[str, float]:
+        """Which share of the types, and of the tokens, of a text has a vector and is in the model's vocabulary."""
+        known = [word for word in counts if word in readable and self.find(word) is not None]
         return {"types": len(known) / max(len(counts), 1),
                 "tokens": sum(counts[word] for word in known) / max(sum(counts.values()), 1)}
 

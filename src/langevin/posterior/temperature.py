@@ -24,7 +24,10 @@ class Measured:
 
 
 def virial(theta: Tensor, grad: Tensor, *, num_data: float, prior_var: float | None) -> float:
-    """θ·∇U = N·θ·ḡ + ‖θ‖²/σ², for the gradient ḡ of the mean negative log-likelihood; None is a flat prior."""
+    """θ·∇U = N·θ·ḡ + ‖θ‖²/σ², for the gradient ḡ of the mean negative log-likelihood; None is a flat prior.
+
+    θ is counted from the mean of its prior.
+    """
     theta, grad = theta.detach().double().flatten(), grad.detach().double().flatten()
     return num_data * float(theta @ grad) + (float(theta @ theta) / prior_var if prior_var is not None else 0.0)
 

@@ -31,6 +31,7 @@ class SentenceData(Table):
     max_words: int = Field(512, ge=1, description="longer texts are cut after so many words")
     vectors: str | None = Field(None, description="word vectors: a name in word_vectors/, or a file")
     train_vectors: bool = True
+    prior_at_vectors: bool = Field(True, description="the prior of trained vectors is centred on them, not on zero")
     batch_size: int = Field(50, ge=1)
 
     @model_validator(mode="after")

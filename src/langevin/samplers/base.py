@@ -22,8 +22,8 @@ class Sampler(torch.optim.Optimizer, ABC):
 
     Hand it the gradient of the **mean** negative log-likelihood, as to any optimiser. `num_data` (N) is the number
     of terms which that mean stands for in the whole training set: tokens, sentences, rows. `prior_var` (σ²) is the
-    variance of a Gaussian prior around zero, None a flat prior. `temperature` (T) is 1 for the Bayes posterior and
-    0 for the optimiser twin. Every setting may differ between parameter groups.
+    variance of a Gaussian prior around zero (or see `set_prior_mean`), None a flat prior. `temperature` (T) is 1 for
+    the Bayes posterior and 0 for the optimiser twin. Every setting may differ between parameter groups.
 
     A parameter whose `.grad` is None is left alone, without noise, as torch optimisers do. A parameter (or an
     embedding row) whose gradient is zero diffuses under its prior like any other. With `nn.Embedding(sparse=True)`
@@ -69,9 +69,34 @@ class Sampler(torch.optim.Optimizer, ABC):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            self.step_group(group)
+            means = self.prior_means(group)
+            for theta, mean in means:  # the update then sees a prior around zero
+                theta.sub_(mean)
+            try:
+                self.step_group(group)
+            finally:
+                for theta, mean in means:
+                    theta.add_(mean)
             group["steps_done"] += 1
         return loss
+
+    def set_prior_mean(self, parameter: Tensor, mean: Tensor) -> None:
+        """Centre the Gaussian prior of a parameter here instead of at zero; kept in the state, so it resumes."""
+        require(mean.shape == parameter.shape, "mean", f"of shape {tuple(parameter.shape)}", tuple(mean.shape),
+                "pass one number for each weight")
+        self.state[parameter]["prior_mean"] = mean.detach().to(parameter).clone()
+
+    def prior_means(self, group: dict[str, Any]) -> list[tuple[Tensor, Tensor]]:
+        """The parameters of a group that this step moves under a prior with a mean of its own, and that mean."""
+        if group["prior_var"] is None:
+            return []
+        made = []
+        for theta in group["params"]:
+            if theta.grad is not None and theta in self.state and "prior_mean" in self.state[theta]:
+                require(not theta.grad.is_sparse, "the gradient", "dense under a prior with a mean", "a sparse one",
+                        "build the embedding with sparse=False")
+                made.append((theta, self.state[theta]["prior_mean"]))
+        return made
 
     def step_group(self, group: dict[str, Any]) -> None:
         """Plain updates and sparse rows one by one; what compiled kernels can do in one launch for each dtype."""
@@ -130,7 +155,7 @@ class Sampler(torch.optim.Optimizer, ABC):
 
     def remember(self, theta: Tensor, group: dict[str, Any], number: int) -> list[Tensor]:
         """The state of a parameter, in the order of the functions' arguments."""
-        if self.memory and not self.state[theta]:
+        if self.memory and self.memory[0] not in self.state[theta]:
             self.state[theta].update(self.start(theta, group, number))
         return [self.state[theta][name] for name in self.memory]
 

@@ -91,7 +91,7 @@ class ClassifyTask:
             "class_counts": self.class_counts.tolist(), "split_sizes": {n: len(t) for n, t in self.texts.items()},
             "tokens": self.tokens, "embed": embed, "encodings": sorted({part.encoding for part in corpus.values()}),
             "empty_texts": lengths.count(0), "cut_texts": sum(length > self.data.max_words for length in lengths),
-            "coverage": self.vectors.coverage(counts) if self.vectors else None,
+            "coverage": self.vectors.coverage(counts, self.vocabulary.numbers) if self.vectors else None,
             "vectors_sha256": self.vectors.sha256 if self.vectors else None,
         }
 
@@ -127,6 +127,16 @@ class ClassifyTask:
             model.set_vectors(vectors, trained=self.data.train_vectors)
         model.set_prior(self.class_counts)
         return model
+
+    def prior_means(self) -> dict[str, Tensor]:
+        """By the name of a parameter, where its Gaussian prior is centred if not at zero.
+
+        What is known of a word beforehand is its vector. A prior around zero would take it away again from every word
+        that is rare in training, as nothing holds against the pull.
+        """
+        if self.vectors is None or not (self.data.train_vectors and self.data.prior_at_vectors):
+            return {}
+        return {"embedding.weight": self.vectors.embed(self.vocabulary.tokens)}
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the sentences of the batch."""
