@@ -4,9 +4,12 @@ import math
 import pytest
 import torch
 
-from langevin.explain import explain_run
+import langevin
+from langevin.data.vocab import END, Vocabulary
+from langevin.explain import as_prompt, explain_run
 from langevin.generate import narrow
 from langevin.recipe import load_recipe
+from langevin.runfolder import RunFolder
 from langevin.workflow import start
 
 from .conftest import TINY
@@ -82,3 +85,27 @@ def test_generation_is_reproducible_and_greedy_at_temperature_0(cli, word_run):
     top = json.loads(cli(*options, "--top-k", "1")[1])["text"]
     assert greedy == {top}
     assert cli(*options, "--top-p", "2")[0] == 2
+
+
+def test_generation_goes_on_with_the_prompt_as_in_python(cli, word_run):
+    """The line of the prompt stays open; the same text comes from the command, from Python, and while streaming."""
+    options = ["generate", word_run, "--prompt", "the snow", "--length", "25", "--temperature", "1", "--seed", "3"]
+    written = json.loads(cli(*options, "--json")[1])["text"]
+    predictor = langevin.load(word_run)
+    assert predictor.generate("the snow", 25, temperature=1.0, seed=3) == written
+    assert END in predictor.vocabulary.numbers
+    streamed = cli(*options)[1]
+    assert END not in streamed
+    assert [line.split() for line in streamed.rstrip().split("\n")] == [
+        line.split() for line in f"the snow {written}".rstrip().split("\n")
+    ]
+
+
+def test_a_prompt_is_open_unless_it_ends_its_line(word_run):
+    vocabulary = RunFolder(word_run).vocabulary
+    the, snow, end = (vocabulary.numbers[word] for word in ("the", "snow", END))
+    assert as_prompt(vocabulary, "the snow").tolist() == [end, the, snow]
+    assert as_prompt(vocabulary, "the snow\n").tolist() == [end, the, snow, end]
+    running = Vocabulary("word", vocabulary.tokens[:], running=True)
+    running.numbers.pop(END)
+    assert as_prompt(running, "the").tolist() == [the]

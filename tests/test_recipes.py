@@ -101,6 +101,16 @@ def test_authors_noise_on_penn_treebank(batching, noise):
     settings = recipe.sampler.resolved(929_580)[1]
     assert math.sqrt(2 * settings["lr"] * settings["temperature"] / 929_580) == pytest.approx(noise)
     assert recipe.run.clip_norm * settings["lr"] == 5
+    assert recipe.run.clip == ("always" if batching == "random" else "norm")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_recipe_has_an_authors_form(name):
+    recipe, printed = load_recipe(name, preset="authors"), load_recipe(name)
+    assert recipe.sampler.name == printed.sampler.name
+    if name.startswith("ptb-large"):
+        assert recipe.model.dropout == (0.65 if printed.model.dropout else 0)
+        assert recipe.run.clip_norm == (0.25 if "random" in name else 0.5)
 
 
 def test_a_recipe_is_frozen():

@@ -42,13 +42,23 @@ def explain_run(path: Path, text: str) -> dict[str, Any]:
     }
 
 
-def with_start(vocabulary: Vocabulary, text: str) -> Tensor:
-    """The tokens of a sentence after what ends the line before it, or after its own first token."""
+def as_prompt(vocabulary: Vocabulary, text: str) -> Tensor:
+    """The tokens of a text that is to be continued, after what ends the line before it where lines have an end.
+
+    The last line of words is left open: it has no end yet, unless the text ends with one.
+    """
     tokens = vocabulary.encode(text.encode())
     if vocabulary.level == "word" and END in vocabulary.numbers:
-        tokens = torch.cat([torch.tensor([vocabulary.numbers[END]]), tokens[:-1]])
-    elif "\n" in vocabulary.numbers:
-        tokens = torch.cat([torch.tensor([vocabulary.numbers["\n"]]), tokens])
+        start = torch.tensor([vocabulary.numbers[END]])
+        return torch.cat([start, tokens if text.endswith("\n") else tokens[:-1]])
+    if "\n" in vocabulary.numbers:
+        return torch.cat([torch.tensor([vocabulary.numbers["\n"]]), tokens])
+    return tokens
+
+
+def with_start(vocabulary: Vocabulary, text: str) -> Tensor:
+    """The same for a sentence of which at least one token is to be predicted."""
+    tokens = as_prompt(vocabulary, text)
     if len(tokens) < 2:
         raise LangevinError(f"expected a sentence of at least one token, got {text!r}; pass some words")
     return tokens

@@ -12,7 +12,8 @@ import typer
 from ..caption_scores import add_caption_scores
 from ..captioning import Search
 from ..compare import add_models
-from ..explain import explain_run
+from ..data.vocab import END, Vocabulary
+from ..explain import as_prompt, explain_run
 from ..generate import generate as generate_tokens
 from ..report.explanation import draw_explanation, explanation_table
 from ..report.summary import curve_table, evaluation_table, models_table
@@ -98,7 +99,7 @@ def generate(
     model = task.build_model().to(prepare_device(run.recipe))
     vocabulary = task.vocabulary
     tokens: list[int] = []
-    begin = task.evaluated["test"].streams[0, :1] if prompt is None else vocabulary.encode(prompt.encode())
+    begin = task.evaluated["test"].streams[0, :1] if prompt is None else as_prompt(vocabulary, prompt)
     prompt = vocabulary.decode(begin).decode("utf-8", "replace") if prompt is None else prompt
     stream = generate_tokens(
         model, chosen, begin, length, temperature=temperature, seed=seed, top_k=top_k, top_p=top_p
@@ -108,11 +109,18 @@ def generate(
     for token in stream:
         tokens.append(token)
         if not as_json:
-            piece = vocabulary.decode([token]).decode("utf-8", "replace")
-            sys.stdout.write(f" {piece}" if vocabulary.level == "word" else piece)
+            sys.stdout.write(piece_of(vocabulary, token))
             sys.stdout.flush()
     if as_json:
         written = vocabulary.decode(tokens).decode("utf-8", "replace")
         print(json.dumps({"prompt": prompt, "text": written, "samples": len(chosen), "temperature": temperature}))
     else:
         sys.stdout.write("\n")
+
+
+def piece_of(vocabulary: Vocabulary, token: int) -> str:
+    """What a token looks like while a text is written: words after a space, the end of a line as one."""
+    if vocabulary.level != "word":
+        return vocabulary.decode([token]).decode("utf-8", "replace")
+    word = vocabulary.tokens[token]
+    return "\n" if word == END else f" {word}"

@@ -94,16 +94,28 @@ def load_recipe(
 
 def authors_settings(recipe: Recipe) -> list[str]:
     """What the authors' released code did where it differs from the printed paper, as overrides of a recipe."""
-    if recipe.sampler.name == "sgld" and isinstance(recipe.data, TextData):
-        # Penn Treebank, no prior. With random batches every gradient was rescaled to norm 5 at lr 1, which is our lr of
-        # about `window`, while the noise was √(2/N): a temperature of 1/window. With successive ones the noise was √2/M
-        # for M = N/window sequences.
-        window = recipe.data.window
-        temperature = f"{1 / window}" if recipe.data.batching == "random" else f"{window}/N"
-        return [f"temperature={temperature}", "prior_var=none", "clip=always", f"clip_norm={5 / window}"]
+    if recipe.sampler.name in ("sgd", "sgld") and isinstance(recipe.data, TextData):
+        return authors_of_penn_treebank(recipe, recipe.data)
     noisy = ["temperature=2/N"] if recipe.sampler.name == "psgld" else []
-    trained = ["clip=always", "clip_norm=5", "init=authors", "init_scale=0.05", "forget_bias=3"]
-    return [*noisy, "beta=0.9", "eps=1e-6", "eps_inside=true", *trained]
+    preconditioned = ["beta=0.9", "eps=1e-6", "eps_inside=true"] if recipe.sampler.name in ("psgld", "rmsprop") else []
+    return [*noisy, *preconditioned, "clip_norm=5", *THEANO]
+
+
+THEANO = ("clip=always", "init=authors", "init_scale=0.05", "forget_bias=3")
+"""Of the code behind all but the successive batches, which ran in Lua. Its clipping never let a gradient pass."""
+
+
+def authors_of_penn_treebank(recipe: Recipe, data: TextData) -> list[str]:
+    """SGD and SGLD, no prior, at lr 1 of a loss summed over the window: our lr of `window`, norms of 1/window.
+
+    With random batches the noise was √(2/N), a temperature of 1/window; with successive ones √2/M for M = N/window
+    sequences, and gradients were clipped as in the recipe. The large model had a dropout of 0.65.
+    """
+    random = data.batching == "random"
+    temperature = f"{1 / data.window}" if random else f"{data.window}/N"
+    noisy = [f"temperature={temperature}", "prior_var=none"] if recipe.sampler.name == "sgld" else []
+    dropped = ["dropout=0.65"] if recipe.model.dropout and recipe.model.hidden >= 1500 else []
+    return [*noisy, *dropped, *([f"clip_norm={5 / data.window}", *THEANO] if random else [])]
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:
