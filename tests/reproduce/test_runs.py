@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from langevin.errors import LangevinError
+from langevin.recipe import load_recipe
 from langevin.reproduce import runs
+from langevin.reproduce.targets import TARGETS
 
 
 def test_quick_target_runs_two_seeds_and_is_not_run_again(langevin, tmp_path):
@@ -45,3 +48,22 @@ def test_chains_stop_with_the_process_that_asked_for_them(monkeypatch):
     monkeypatch.setattr(runs, "abandoned", lambda: True)
     with pytest.raises(KeyboardInterrupt):
         runs.stop_if_abandoned()
+
+
+def test_what_is_there_of_another_recipe_is_refused(tmp_path):
+    (run,) = TARGETS["wp"].runs(("wp-rnn-psgld",))
+    recipe = load_recipe(run.recipe, ["precision=bfloat16"])
+    recorded = tmp_path / "wp-rnn-psgld.json"
+    recorded.write_text(json.dumps({"recipe": recipe.model_dump(mode="json")}))
+    runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)  # the tables tell the precision
+    changed = load_recipe(run.recipe, ["lr=0.5"]).model_dump(mode="json")
+    recorded.write_text(json.dumps({"recipe": changed}))
+    with pytest.raises(LangevinError, match=r"expected sampler.lr = 0.002 in .*, got 0.5"):
+        runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
+    recorded.unlink()
+    folder = tmp_path / "runs" / run.name
+    folder.mkdir(parents=True)
+    (folder / "recipe.toml").write_text(recipe.to_toml())
+    runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path, ["precision=bfloat16"])
+    with pytest.raises(LangevinError, match="expected run.precision = float32"):
+        runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)

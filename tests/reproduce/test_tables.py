@@ -18,7 +18,7 @@ def result(single, averaged, chosen, temperature=0.0):
               {"single": single, "averaged": averaged}.items()}
     early = {"valid": [4.0, 4.5], "test": [averaged + 2, single]}
     each = {split: [{"nll": math.log(value), "perplexity": value} for value in early[split]] for split in early}
-    return {"temperature": temperature, "test": scores | {"each": each["test"]}, "valid": {"each": each["valid"]},
+    return {"temperature": temperature, "recipe": {"run": {"precision": "float32"}}, "test": scores | {"each": each["test"]}, "valid": {"each": each["valid"]},
             "chosen": {"test": math.log(chosen)}}
 
 
@@ -28,7 +28,7 @@ def folder(tmp_path):
         "ptb-small-random-sgd": (120.0, 115.0, 114.0), "ptb-small-random-sgld": (121.0, 110.0, 108.0),
         "ptb-small-random-sgld.seed1": (123.0, 114.0, 110.0),
     }.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(result(*numbers)))
+        (tmp_path / f"{name}.json").write_text(json.dumps(result(*numbers, 0.05 * ("sgld" in name))))
     return tmp_path
 
 
@@ -38,30 +38,70 @@ def test_rows_hold_mean_spread_and_difference_to_the_paper(folder):
     assert row["averaged"] == Number(112.0, pytest.approx(math.sqrt(8)), 2)
     assert row["chosen"].mean == pytest.approx(109)
     assert row["difference"] == pytest.approx(112 - 117.36)
-    assert rows["ptb-small-random-sgd"]["averaged"].std is None
+    optimiser = rows["ptb-small-random-sgd"]
+    assert optimiser["averaged"].std is None
+    assert optimiser["difference"] == pytest.approx(117 - 123.85)  # of the weights that validation would keep
     assert rows["ptb-large-random-sgd"]["averaged"] is None
 
 
-def test_the_claim_is_judged_against_last_and_averaged_twin(folder):
+def test_the_claim_is_judged_against_last_best_and_averaged_twin(folder):
     (claim,) = claims(PTB, load(folder, PTB))
-    assert (claim["sampler"], claim["beats_last"], claim["beats_averaged"]) == ("ptb-small-random-sgld", True, True)
-    assert claim["beats_chosen"]
-    assert claim["beats_best"]
-    assert claim["gain"] == pytest.approx(5 / 117)  # over the sample that validation prefers
-    (folder / "ptb-small-random-sgd.json").write_text(json.dumps(result(111.0, 105.0, 104.0)))
+    assert claim["sampler"] == "ptb-small-random-sgld"
+    answers = [claim[f"beats_{which}"] for which in ("last", "best", "averaged", "chosen")]
+    assert [answer["answer"] for answer in answers] == ["yes"] * 4
+    assert [answer["runs"] for answer in answers] == [1] * 4  # only one seed was run of both
+    assert [answer["difference"] for answer in answers] == pytest.approx([-10, -7, -5, -6])
+    assert claim["gain"] == pytest.approx(7 / 117)  # over the sample that validation prefers
+    assert claim["paper"]
+    (folder / "ptb-small-random-sgd.json").write_text(json.dumps(result(109.0, 105.0, 104.0)))
+    assert "| perplexity | yes | **no**, +1.00 (one run) | **no**, +3.00 (one run) |" in page(folder)
+
+
+def test_a_difference_within_two_standard_errors_is_level(folder):
+    (folder / "ptb-small-random-sgd.seed1.json").write_text(json.dumps(result(130.0, 113.0, 112.0)))
     (claim,) = claims(PTB, load(folder, PTB))
-    assert not claim["beats_last"]
-    assert not claim["beats_best"]
-    assert not claim["beats_averaged"]
-    assert not claim["beats_chosen"]
-    assert "| perplexity | **no** | **no** | **no** | **no** | -4.7 % |" in page(folder)
+    assert claim["beats_last"]["answer"] == "yes"
+    assert claim["beats_last"]["difference"] == pytest.approx(-13)  # -10 and -16, seed by seed
+    assert claim["beats_averaged"]["answer"] == "level"  # -5 and +1
+    assert "| level, -2.00 (± 4.24) |" in page(folder)
+
+
+def test_where_more_is_better_the_gain_is_so_too(tmp_path):
+    for cell, value in {"flickr8k-rmsprop": 0.2, "flickr8k-psgld": 0.22}.items():
+        scores = {key: {"nll": 2.5, "perplexity": 12.0, "bleu_4": value} for key in ("single", "averaged")}
+        without = [{"nll": 2.5, "perplexity": 12.0}]
+        content = result(12.0, 12.0, 12.0) | {"test": scores | {"each": without}, "valid": {"each": without}}
+        (tmp_path / f"{cell}.json").write_text(json.dumps(content))
+    target = TARGETS["flickr8k"]
+    found = {claim["metric"]: claim for claim in claims(target, load(tmp_path, target))}
+    assert found["bleu_4"]["gain"] == pytest.approx(0.1)
+    assert found["bleu_4"]["beats_last"]["answer"] == "yes"
+    assert found["bleu_4"]["beats_best"] is None
+
+
+def test_the_paper_s_own_order_is_told_where_it_is_the_other_way(folder):
+    for name, value in {"sgd": 120.0, "sgld": 110.0}.items():
+        path = folder / f"ptb-small-random-{name}-dropout.json"
+        path.write_text(json.dumps(result(value, value, value)))
+    found = {claim["sampler"]: claim for claim in claims(PTB, load(folder, PTB))}
+    assert not found["ptb-small-random-sgld-dropout"]["paper"]
 
 
 def test_tables_name_what_was_not_run(folder):
     text = table_of(PTB, load(folder, PTB))
     numbers = "122.00 ± 1.41 | 114.00 ± 2.83 | 112.00 ± 2.83 | 109.00 ± 1.41"
-    assert f"| `ptb-small-random-sgld` | 0 | 117.36 | {numbers} | -5.36 | 2 |" in text
-    assert "| `ptb-large-random-sgd` | — | 130.25 | — | — | — | — | — | 0 |" in text
+    assert f"| `ptb-small-random-sgld` | 0.05 | 117.36 | {numbers} | -5.36 | 2 | float32 |" in text
+    assert "| `ptb-large-random-sgd` | — | 130.25 | — | — | — | — | — | 0 | — |" in text
+
+
+def test_a_sweep_shows_what_settings_are_chosen_by(tmp_path):
+    target = TARGETS["temperature-ptb"]
+    content = result(121.0, 110.0, 108.0, 0.1)
+    content["valid"]["averaged"] = {"perplexity": 115.0}
+    (tmp_path / "ptb-small-successive-sgld.T0.1.json").write_text(json.dumps(content))
+    text = table_of(target, load(tmp_path, target))
+    assert "| run | temperature | validation, average | last sample |" in text
+    assert "| `ptb-small-successive-sgld.T0.1` | 0.1 | 115.00 | 121.00 |" in text
 
 
 def test_the_page_in_docs_is_made_from_the_results():
@@ -73,7 +113,7 @@ def test_calibration_and_rejection_of_the_sentence_sets(tmp_path):
     areas = dict.fromkeys(STATISTICS, 0.02) | {"entropy": 0.01}
     kept = {"aurc": areas, "risk": 0.05, "coverage": 0.5, "held": True}
     for name, rejection in {"trec-psgld": kept, "trec-psgld.seed1": {"aurc": areas, "refused": "too few"}}.items():
-        content = {"temperature": 0.1, "chosen": {"test": 8.0}, "rejection": rejection,
+        content = {"temperature": 0.1, "recipe": {"run": {}}, "chosen": {"test": 8.0}, "rejection": rejection,
                    "test": {"single": scores, "averaged": scores | {"nll": 0.2}, "each": [scores]},
                    "valid": {"each": [scores]}}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))

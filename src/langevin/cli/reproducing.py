@@ -16,7 +16,7 @@ from ..reproduce.figures import FIGURES, draw_figure
 from ..reproduce.pages import body_of, claims_of, page, refresh
 from ..reproduce.questions import COMPARED
 from ..reproduce.record import record as record_run
-from ..reproduce.runs import execute, overview, state
+from ..reproduce.runs import execute, overview, refuse_other_recipes, state
 from ..reproduce.tables import alternative_rows, cell_rows, claims, load
 from ..reproduce.targets import TARGETS, Target, target_named
 from ..runfolder import write_json
@@ -53,6 +53,8 @@ def reproduce(
     runs = chosen.runs(tuple(filter(None, (cells or "").split(","))), seeds, quick)
     missing = [run for run in runs if state(run, out, results) < 1]
     overrides = [f"precision={precision}"] if precision else []
+    if not dry:
+        refuse_other_recipes(runs, out, results, overrides)
     if missing and not dry:
         with counting("runs", as_json) as begin:
             advance = begin(len(missing))

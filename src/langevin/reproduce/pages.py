@@ -27,8 +27,13 @@ DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
 NOTE = (
     "Last sample: the weights at the end of the run. Best sample: the one that the validation split prefers, as early "
     "stopping would. Average: probabilities averaged over all samples. Best collection: the forward, backward or "
-    "thinned collection and number of samples that the validation split prefers. "
+    "thinned collection and number of samples that the validation split prefers. Ours − paper: of a sampler the "
+    "average, of an optimiser the best sample. "
     "Several runs (seeds or folds) are given as mean ± standard deviation. — was not run."
+)
+ORDER = (
+    "Average of the sampler against its optimiser twin, run by run, as difference ± standard deviation; level: within "
+    "two standard errors of none."
 )
 
 
@@ -46,6 +51,9 @@ def show(number: Number | float | None, digits: int) -> str:
 def table_of(target: Target, recorded: Recorded, *, only_run: bool = False) -> str:
     """One line for each cell (and metric, where there are several)."""
     several = len(target.metrics) > 1
+    shown = {"single": "last sample", "best": "best sample", "averaged": "average", "chosen": "best collection"}
+    if target.tuned:
+        shown = {"valid": "validation, average"} | shown
     lines = []
     for row in cell_rows(target, recorded):
         if only_run and not row["runs"]:
@@ -54,12 +62,12 @@ def table_of(target: Target, recorded: Recorded, *, only_run: bool = False) -> s
         difference = "—" if row["difference"] is None else f"{row['difference']:+.{digits}f}"
         lines.append((
             f"`{row['cell']}`", *([row["metric"]] if several else []),
-            "—" if row["temperature"] is None else f"{row['temperature']:.3g}", show(row["paper"], digits),
-            *(show(row[which], digits) for which in ("single", "best", "averaged", "chosen")), difference,
-            str(row["runs"]),
+            "—" if row["temperature"] is None else f"{row['temperature']:.3g}",
+            *([show(row["paper"], digits)] if target.paper else []), *(show(row[which], digits) for which in shown),
+            *([difference] if target.paper else []), str(row["runs"]), row["precision"] or "—",
         ))
-    columns = ("run", *(["metric"] if several else []), "temperature", "paper", "last sample", "best sample", "average",
-               "best collection", "average − paper", "runs")
+    columns = ("run", *(["metric"] if several else []), "temperature", *(["paper"] if target.paper else []),
+               *shown.values(), *(["ours − paper"] if target.paper else []), "runs", "precision")
     return markdown(columns, lines)
 
 
@@ -67,17 +75,27 @@ def claims_of(target: Target, recorded: Recorded) -> str:
     """Does the paper's ordering hold? A line for each pair of twins that was run."""
     lines = []
     for claim in claims(target, recorded):
-        answers = {True: "yes", False: "**no**", None: "—"}
+        digits = DIGITS.get(claim["metric"], 3)
         lines.append((
             f"`{claim['sampler']}`", f"`{claim['optimiser']}`", claim["metric"],
-            *(answers[claim[key]] for key in ("beats_last", "beats_best", "beats_averaged", "beats_chosen")),
+            {True: "yes", False: "no", None: "—"}[claim["paper"]],
+            *(answer_of(claim[key], digits) for key in ("beats_last", "beats_best", "beats_averaged", "beats_chosen")),
             f"{100 * claim['gain']:+.1f} %",
         ))
     if not lines:
         return ""
-    columns = ("sampler", "optimiser", "metric", "average beats its last weights", "beats its best sample",
-               "beats its average", "best collection beats its best collection", "gain over its best sample")
-    return markdown(columns, lines)
+    columns = ("sampler", "optimiser", "metric", "better in the paper", "beats its last weights",
+               "beats its best sample", "beats its average", "best collection beats its best collection",
+               "gain over its best sample")
+    return f"{ORDER}\n\n{markdown(columns, lines)}"
+
+
+def answer_of(comparison: dict[str, Any] | None, digits: int) -> str:
+    if comparison is None:
+        return "—"
+    spread = "one run" if comparison["std"] is None else f"± {comparison['std']:.{digits}f}"
+    answer = {"no": "**no**"}.get(comparison["answer"], comparison["answer"])
+    return f"{answer}, {comparison['difference']:+.{digits}f} ({spread})"
 
 
 def ablation_table(recorded: Recorded) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from ..chains import resume_chains, start_chains
 from ..errors import LangevinError
 from ..recipe import load_recipe
+from ..recipe.load import validate
 from ..runfolder import RECIPE, RunFolder, write_json
 from ..side_by_side import Job, abandoned, run_side_by_side
 from ..startup import prepare_process
@@ -38,6 +39,28 @@ def overview(target: Target, out: Path, results: Path, seeds: int = 1) -> dict[s
     left = sum(1 - share for share in shares) * target.minutes
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
             "minutes_left": round(left)}
+
+
+def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, overrides: Sequence[str] = ()) -> None:
+    """What is recorded or begun under the name of a run must be of its recipe as it stands.
+
+    Recorded numbers may be of another precision, which the tables tell; a run that goes on may not.
+    """
+    for run in runs:
+        recorded, folder = results / f"{run.name}.json", out / run.name
+        wanted = load_recipe(run.recipe, [*overrides, *run.overrides]).what_is_computed()
+        if recorded.is_file():
+            where, there = recorded, validate(json.loads(recorded.read_text())["recipe"]).what_is_computed()
+            wanted["run"]["precision"] = there["run"]["precision"]
+        elif (folder / RECIPE).is_file():
+            where, there = folder, RunFolder(folder).recipe.what_is_computed()
+        else:
+            continue
+        for table in ("data", "model", "sampler", "run"):
+            for key, value in wanted[table].items():
+                if there[table].get(key) != value:
+                    raise LangevinError(f"expected {table}.{key} = {value} in {where}, got {there[table].get(key)}: it "
+                                        f"is of another recipe; move it away to run this one anew")
 
 
 def execute(

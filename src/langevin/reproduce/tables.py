@@ -44,24 +44,29 @@ def load(folder: Path, target: Target) -> Recorded:
         paths = sorted([*folder.glob(f"{cell}.json"), *folder.glob(f"{cell}.seed*.json"),
                         *folder.glob(f"{cell}.fold*.json")])
         if paths:
-            found[cell] = [json.loads(path.read_text()) for path in paths]
+            found[cell] = [{"key": path.stem.removeprefix(cell), **json.loads(path.read_text())} for path in paths]
     return found
 
 
 def ours(runs: Sequence[Mapping[str, Any]], which: str, metric: str) -> Number | None:
-    """Of the runs of a cell, as recorded: `single` (the last sample), `averaged`, `weight_averaged`, `mc_dropout`.
-
-    Or by preference of the validation split: `best`, a sample, and `chosen`, a collection.
-    """
-    values = []
-    for run in runs:
-        if which == "chosen":
-            values.append(chosen(run, metric))
-        elif which == "best":
-            values.append(best_single(run, metric))
-        else:
-            values.append(run["test"].get(which, {}).get(metric))
+    """The runs of a cell together."""
+    values = [value_of(run, which, metric) for run in runs]
     return Number.of([value for value in values if value is not None])
+
+
+def value_of(run: Mapping[str, Any], which: str, metric: str) -> float | None:
+    """Of one run, as recorded: `single` (the last sample), `averaged`, `weight_averaged`, `mc_dropout`.
+
+    Or by preference of the validation split: `best`, a sample, and `chosen`, a collection. `valid` is not of the test
+    but of the validation split, averaged.
+    """
+    if which == "chosen":
+        return chosen(run, metric)
+    if which == "best":
+        return best_single(run, metric)
+    split, which = ("valid", "averaged") if which == "valid" else ("test", which)
+    value: float | None = run[split].get(which, {}).get(metric)
+    return value
 
 
 def chosen(run: Mapping[str, Any], metric: str) -> float | None:
@@ -90,18 +95,24 @@ def better(metric: str, one: float, other: float) -> bool:
 
 
 def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
-    """One entry for each cell and metric, also where nothing was run."""
+    """One entry for each cell and metric, also where nothing was run.
+
+    The difference to the paper is that of like things: the average of a sampler, the weights that an optimiser's
+    validation would keep.
+    """
     rows = []
     for cell in target.cells:
         runs = recorded.get(cell, [])
+        precisions = {run["recipe"]["run"].get("precision", "float32") for run in runs}
+        temperature = runs[0]["temperature"] if runs else None
         for metric in target.metrics:
             printed = target.paper.get(cell, {}).get(metric)
-            numbers = {which: ours(runs, which, metric) for which in ("single", "best", "averaged", "chosen")}
-            mean = numbers["averaged"]
+            numbers = {which: ours(runs, which, metric) for which in ("single", "best", "averaged", "chosen", "valid")}
+            like = numbers["averaged"] if temperature else numbers["best"] or numbers["single"]
             rows.append({
                 "cell": cell, "metric": metric, "paper": printed, "runs": len(runs), **numbers,
-                "temperature": runs[0]["temperature"] if runs else None,
-                "difference": mean.mean - printed if mean and printed is not None else None,
+                "temperature": temperature, "precision": " and ".join(sorted(precisions)) or None,
+                "difference": like.mean - printed if like and printed is not None else None,
             })
     return rows
 
@@ -109,27 +120,48 @@ def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
 def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     """For each pair of twins and metric: does the averaged sampler beat the optimiser, and the optimiser averaged?
 
-    `beats_chosen` compares the two collections that validation chose: the fairest question of the three.
+    `beats_chosen` compares the two collections that validation chose: the fairest question of all. `paper` is what the
+    paper's own two numbers say.
     """
     made = []
     for sampler, optimiser in target.pairs:
         if sampler not in recorded or optimiser not in recorded:
             continue
         for metric in target.metrics:
-            mine = ours(recorded[sampler], "averaged", metric)
-            last, early = (ours(recorded[optimiser], which, metric) for which in ("single", "best"))
-            average = ours(recorded[optimiser], "averaged", metric)
-            best = [ours(recorded[cell], "chosen", metric) for cell in (sampler, optimiser)]
-            if mine and last and early and average:
+            mine, its = recorded[sampler], recorded[optimiser]
+            kept = "best" if ours(its, "best", metric) else "single"
+            answers = {
+                "beats_last": compared(mine, "averaged", its, "single", metric),
+                "beats_best": compared(mine, "averaged", its, "best", metric),
+                "beats_averaged": compared(mine, "averaged", its, "averaged", metric),
+                "beats_chosen": compared(mine, "chosen", its, "chosen", metric),
+            }
+            gain, base = compared(mine, "averaged", its, kept, metric), ours(its, kept, metric)
+            printed = [target.paper.get(cell, {}).get(metric) for cell in (sampler, optimiser)]
+            if gain and base:
+                sign = 1 if better(metric, 1, 0) else -1
                 made.append({
-                    "sampler": sampler, "optimiser": optimiser, "metric": metric,
-                    "beats_last": better(metric, mine.mean, last.mean),
-                    "beats_best": better(metric, mine.mean, early.mean),
-                    "beats_averaged": better(metric, mine.mean, average.mean),
-                    "beats_chosen": better(metric, best[0].mean, best[1].mean) if best[0] and best[1] else None,
-                    "gain": (early.mean - mine.mean) / early.mean,
+                    "sampler": sampler, "optimiser": optimiser, "metric": metric, **answers,
+                    "paper": better(metric, *printed) if None not in printed else None,
+                    "gain": sign * gain["difference"] / base.mean,
                 })
     return made
+
+
+def compared(
+    mine: Sequence[Mapping[str, Any]], which: str, its: Sequence[Mapping[str, Any]], other: str, metric: str
+) -> dict[str, Any] | None:
+    """Mine minus its, seed by seed or fold by fold, and an answer: yes, no, or level within two standard errors."""
+    partner = {run["key"]: run for run in its}
+    pairs = [(value_of(run, which, metric), value_of(partner[run["key"]], other, metric))
+             for run in mine if run["key"] in partner]
+    difference = Number.of([one - two for one, two in pairs if one is not None and two is not None])
+    if difference is None:
+        return None
+    answer = "yes" if better(metric, difference.mean, 0) else "no"
+    if difference.std is not None and abs(difference.mean) <= 2 * difference.std / math.sqrt(difference.runs):
+        answer = "level"
+    return {"answer": answer, "difference": difference.mean, "std": difference.std, "runs": difference.runs}
 
 
 def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:

@@ -51,6 +51,8 @@ class Target:
     figure: bool = False
     benchmarks: tuple[str, ...] = ()
     """Files of results that a benchmark wrote and the table shows."""
+    tuned: bool = False
+    """A sweep of settings: the table shows the validation split first, by which they are chosen."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """How those cells differ from their recipes that are not recipes themselves."""
 
@@ -122,10 +124,10 @@ TARGETS = {
                quick=SHORT, minutes=6.0, figure=True),
         Target("temperature-trec", "How TREC depends on temperature and prior",
                (*questions.TREC_BASELINES, *questions.TREC_TEMPERATURE), metrics=("error", "nll"), quick=SHORT,
-               minutes=4.0, variants=questions.TREC_BASELINES | questions.TREC_TEMPERATURE),
+               minutes=4.0, tuned=True, variants=questions.TREC_BASELINES | questions.TREC_TEMPERATURE),
         Target("temperature-ptb", "How Penn Treebank, small, successive, depends on temperature and prior (3 epochs)",
                tuple(questions.PTB_TEMPERATURE), metrics=("perplexity",), quick=(*SHORT, "embed=8"), minutes=9.0,
-               variants=questions.PTB_TEMPERATURE),
+               tuned=True, variants=questions.PTB_TEMPERATURE),
         Target("alternatives-trec", "TREC: what else a user could do at the same price of training",
                tuple(questions.TREC_ALTERNATIVES), metrics=("error", "nll", "ece"), quick=SHORT, minutes=4.0,
                variants=questions.TREC_ALTERNATIVES),
@@ -137,7 +139,7 @@ TARGETS = {
                variants=questions.CHAINS),
         Target("vectors", "Word vectors of higher coverage: spaCy's instead of word2vec, test error in % and nll",
                tuple(cell for name in questions.VECTORS for cell in (name.removesuffix(".spacy"), name)),
-               metrics=("error", "nll"), quick=SHORT, minutes=4.0, folds=10, variants=questions.VECTORS),
+               metrics=("error", "nll"), quick=SHORT, minutes=4.0, folds=10, tuned=True, variants=questions.VECTORS),
     )
 }
 
