@@ -15,17 +15,11 @@ def test_every_figure_of_the_paper_can_be_drawn():
     assert set(FIGURES) == {name for name, target in TARGETS.items() if target.figure}
 
 
-def test_samples_and_learning_curves_come_from_recorded_numbers(tmp_path):
+def test_samples_come_from_recorded_numbers(tmp_path):
     test = {"curve": {how: [4.9, 4.8, 4.7] for how in ("forward", "backward", "thinned")},
             "each": [{"perplexity": p} for p in (120.0, 118.0, 119.0)]}
     (tmp_path / "ptb-small-random-sgld.json").write_text(json.dumps({"test": test}))
     assert draw_figure("samples", tmp_path, tmp_path, tmp_path / "samples.png").read_bytes().startswith(PNG)
-    history = [{"epoch": 1, "valid": {"error": 20.0}},
-               {"epoch": 2, "valid": {"error": 15.0}, "average": {"error": 14.0}}]
-    for method in ("rmsprop", "rmsprop-dropout", "psgld", "psgld-dropout"):
-        (tmp_path / f"trec-{method}.json").write_text(json.dumps({"history": history}))
-    drawn = draw_figure("learning-curves", tmp_path, tmp_path, tmp_path / "curves.png")
-    assert drawn.read_bytes().startswith(PNG)
 
 
 def test_numbers_that_are_missing_are_named(tmp_path):

@@ -37,6 +37,11 @@ def test_targets_are_listed_with_their_state(cli, tmp_path):
     assert code == 0
     listed = {entry["target"]: entry for entry in json.loads(printed)}
     assert listed["wp"]["state"] == "not run"
+    assert all(entry["minutes_left"] > 0 for entry in listed.values())
+    assert listed["sentences"]["runs"] == 250  # ten of each cell, as in the paper
+    for name, rows in {"ablation": 2, "time": 3}.items():
+        told = json.loads(cli("reproduce", name, "--dry", "--results", tmp_path, "--json")[1])
+        assert len(told["rows"]) == rows
     assert {"ptb", "sentences", "flickr8k", "ablation", "time", "samples", "uncertainty"} <= set(listed)
     code, _, messages = cli("reproduce", "table9")
     assert code == 2
@@ -65,5 +70,5 @@ def test_what_is_there_of_another_recipe_is_refused(tmp_path):
     folder.mkdir(parents=True)
     (folder / "recipe.toml").write_text(recipe.to_toml())
     runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path, ["precision=bfloat16"])
-    with pytest.raises(LangevinError, match="expected run.precision = float32"):
+    with pytest.raises(LangevinError, match=r"expected run\.precision = float32"):
         runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)

@@ -18,7 +18,8 @@ def result(single, averaged, chosen, temperature=0.0):
               {"single": single, "averaged": averaged}.items()}
     early = {"valid": [4.0, 4.5], "test": [averaged + 2, single]}
     each = {split: [{"nll": math.log(value), "perplexity": value} for value in early[split]] for split in early}
-    return {"temperature": temperature, "recipe": {"run": {"precision": "float32"}}, "test": scores | {"each": each["test"]}, "valid": {"each": each["valid"]},
+    return {"temperature": temperature, "recipe": {"run": {"precision": "float32"}},
+            "test": scores | {"each": each["test"]}, "valid": {"each": each["valid"]},
             "chosen": {"test": math.log(chosen)}}
 
 

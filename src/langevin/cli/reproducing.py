@@ -17,7 +17,7 @@ from ..reproduce.pages import body_of, claims_of, page, refresh
 from ..reproduce.questions import COMPARED
 from ..reproduce.record import record as record_run
 from ..reproduce.runs import execute, overview, refuse_other_recipes, state
-from ..reproduce.tables import alternative_rows, cell_rows, claims, load
+from ..reproduce.tables import Recorded, ablation_rows, alternative_rows, cell_rows, claims, load, time_rows
 from ..reproduce.targets import TARGETS, Target, target_named
 from ..runfolder import write_json
 from ..startup import available_cores
@@ -33,7 +33,9 @@ def reproduce(
         str | None, typer.Option(help="only these cells: names or patterns like 'trec-*', separated by commas")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="minutes instead of hours; the numbers mean nothing")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="runs of each cell: seeds, or folds where the paper has folds")] = 1,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="runs of each cell (default: 1): seeds, or folds where the paper has them")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="runs side by side, one thread each")] = None,
     out: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs/reproduce"),
     results: Results = Path("results"),
@@ -50,7 +52,7 @@ def reproduce(
         show_targets(out, results, seeds, as_json)
         return
     chosen = target_named(target)
-    runs = chosen.runs(tuple(filter(None, (cells or "").split(","))), seeds, quick)
+    runs = chosen.runs(tuple(filter(None, (cells or "").split(","))), seeds or 1, quick)
     missing = [run for run in runs if state(run, out, results) < 1]
     overrides = [f"precision={precision}"] if precision else []
     if not dry:
@@ -69,7 +71,7 @@ def reproduce(
     show_target(chosen, results, quick, as_json)
 
 
-def show_targets(out: Path, results: Path, seeds: int, as_json: bool) -> None:
+def show_targets(out: Path, results: Path, seeds: int | None, as_json: bool) -> None:
     listed = [overview(target, out, results, seeds) for target in TARGETS.values()]
     if as_json:
         print(json.dumps(listed))
@@ -83,16 +85,21 @@ def show_targets(out: Path, results: Path, seeds: int, as_json: bool) -> None:
 def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> None:
     recorded = load(results, target)
     if as_json:
-        rows: list[dict[str, Any]] = [
-            {key: (vars(value) if hasattr(value, "__dict__") else value) for key, value in row.items()}
-            for row in (alternative_rows if target.name in COMPARED else cell_rows)(target, recorded)
-        ]
-        told = {"target": target.name, "quick": quick, "rows": rows, "claims": claims(target, recorded)}
-        print(json.dumps(told))
+        told = {"target": target.name, "quick": quick, "rows": rows_of(target, recorded),
+                "claims": claims(target, recorded)}
+        print(json.dumps(told, default=vars))
         return
     body = "" if target.figure else body_of(target, recorded)
     label = " (QUICK: tiny models, the numbers mean nothing)" if quick else ""
     screen.print(Text(f"{target.title}{label}\n\n{body}\n\n{claims_of(target, recorded)}"))
+
+
+def rows_of(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
+    """The numbers of its table, in the form that it has."""
+    special = {"ablation": ablation_rows, "time": time_rows}.get(target.name)
+    if special:
+        return special(recorded)
+    return (alternative_rows if target.name in COMPARED else cell_rows)(target, recorded)
 
 
 @app.command()

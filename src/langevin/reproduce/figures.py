@@ -10,16 +10,16 @@ from typing import Any
 
 import torch
 
+from .. import uncertain
 from ..captioning import Captioning, Search, caption_images
 from ..classifying import Classifier
 from ..data.image_features import ImageFeatures
 from ..errors import LangevinError
 from ..explain import explain_run
 from ..report.explanation import draw_explanation
-from ..report.figures import draw_collections, draw_learning_curves, save_figure
-from ..report.sentences import draw_landscape
+from ..report.figures import draw_collections, save_figure
+from ..report.sentences import draw_landscape, draw_runs
 from ..tasks.caption import CaptionTask
-from ..uncertain import most_uncertain
 from ..workflow import Selection, open_run_task
 
 SENTENCE = "the company said it expects to report a loss for the third quarter"
@@ -49,22 +49,14 @@ def words(runs: Path, results: Path, path: Path) -> None:
 
 
 def learning_curves(runs: Path, results: Path, path: Path) -> None:
-    """Figure 5: training loss and validation error of the methods on TREC."""
-    curves = {}
-    for method in ("rmsprop", "rmsprop-dropout", "psgld", "psgld-dropout"):
-        history = recorded(results, f"trec-{method}")["history"]
-        epochs = [line["epoch"] for line in history]
-        curves[f"{method}, last"] = (epochs, [line["valid"]["error"] for line in history])
-        averaged = [line for line in history if "average" in line]
-        curves[f"{method}, average"] = (
-            [line["epoch"] for line in averaged], [line["average"]["error"] for line in averaged]
-        )
-    save_figure(path, lambda axes: draw_learning_curves(axes, curves, burn_in=1, score="validation error (%)"))
+    """Figure 5: training, validation and test error of the methods on TREC."""
+    methods = ("rmsprop", "rmsprop-dropout", "psgld", "psgld-dropout")
+    draw_runs(path, [uncertain.learning_curves(runs / f"trec-{method}") for method in methods])
 
 
 def uncertainty(runs: Path, results: Path, path: Path) -> None:
     """Figure 6: the test sentences of TREC by t-SNE, the least certain circled."""
-    _, land = most_uncertain(Classifier(runs / "trec-psgld-dropout"), 10, states=True)
+    _, land = uncertain.most_uncertain(Classifier(runs / "trec-psgld-dropout"), 10, states=True)
     assert land is not None
     draw_landscape(path, land, 10)
 

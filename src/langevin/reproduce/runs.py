@@ -18,7 +18,7 @@ from ..startup import prepare_process
 from ..train import Interrupted
 from ..workflow import resume, start, train_until_done
 from .record import record
-from .targets import Run, Target
+from .targets import Run, Target, minutes_of
 
 
 def state(run: Run, out: Path, results: Path) -> float:
@@ -31,12 +31,13 @@ def state(run: Run, out: Path, results: Path) -> float:
     return 0.99 * progress["step"] / progress["total"] if progress else 0.0
 
 
-def overview(target: Target, out: Path, results: Path, seeds: int = 1) -> dict[str, Any]:
-    """How far a target is, and roughly how many minutes are left on one core."""
-    shares = [state(run, out, results) for run in target.runs(seeds=seeds)]
+def overview(target: Target, out: Path, results: Path, seeds: int | None = None) -> dict[str, Any]:
+    """How far a target is with so many runs of each cell (None: as many as in the paper), and minutes left."""
+    runs = target.runs(seeds=seeds or target.folds or 1)
+    shares = [state(run, out, results) for run in runs]
     done = sum(share == 1 for share in shares)
     words = "done" if done == len(shares) else "partly" if any(shares) else "not run"
-    left = sum(1 - share for share in shares) * target.minutes
+    left = sum((1 - share) * minutes_of(run.cell) for run, share in zip(runs, shares, strict=True))
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
             "minutes_left": round(left)}
 

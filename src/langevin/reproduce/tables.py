@@ -179,17 +179,17 @@ def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
 
 def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
     """Ratios pSGLD : RMSprop + dropout. Of whole runs on one machine, which may have had other work; and measured in
-    turn by the benchmarks `epochs` and `captioning`."""
+    turn by benchmarks, which are run by hand."""
     sampler, optimiser = recorded.get("flickr8k-psgld", []), recorded.get("flickr8k-rmsprop-dropout", [])
     same = sampler and optimiser and sampler[0]["machine"] == optimiser[0]["machine"]
     epochs, captions = (recorded.get(name, [None])[0] for name in TIMES)
     training, testing = (one / other for one, other in (paper.TIME["training"], paper.TIME["testing"]))
     return [
-        {"stage": "training, minutes of the runs", "paper": training,
+        {"stage": "training, minutes of the runs", "paper": training, "by": "langevin reproduce time",
          "ours": sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None},
-        {"stage": "training, an epoch of each in turn", "paper": training,
+        {"stage": "training, an epoch of each in turn", "paper": training, "by": TIMES["bench-epochs-flickr8k"],
          "ours": epochs["sampler_to_optimiser"]["ratio"] if epochs else None},
-        {"stage": "testing, 17 samples : one", "paper": testing,
+        {"stage": "testing, 17 samples : one", "paper": testing, "by": TIMES["bench-captioning"],
          "ours": captions["all_at_once_to_one_sample"]["ratio"] if captions else None},
     ]
 
