@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 
 from langevin.data.vocab import Vocabulary
 from langevin.errors import LangevinError
+from langevin.recipe import load_recipe
+from langevin.tasks import open_task
 
 
 @given(st.binary(min_size=1, max_size=200))
@@ -65,3 +67,15 @@ def test_running_text_has_no_ends_of_sentences():
     assert "<eos>" not in vocabulary.tokens
     again = Vocabulary.from_json(vocabulary.to_json())
     assert again.decode(again.encode(raw)) == b"the cat sat on the mat"
+
+
+def test_words_of_a_text_are_those_of_its_training_part(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text("the snow lay deep and the snow lay long\n" * 40 + "a zebra and a zebra\n" * 4)
+    settings = [f"corpus={path}", "level=word", "batch_size=2", "window=5"]
+    task = open_task(load_recipe("text", settings))
+    assert "zebra" not in task.vocabulary.numbers
+    unknown = task.vocabulary.numbers["<unk>"]
+    assert (task.evaluated["test"].streams == unknown).any()
+    assert not (task.evaluated["train"].streams == unknown).any()
+    assert task.add_file(path) == "text"  # any other text can be scored

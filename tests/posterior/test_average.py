@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from langevin import LangevinError, SampleStore, average
+from langevin import SGLD, LangevinError, SampleStore, average
 from langevin.posterior import average as room
 from langevin.posterior.average import LogMean
 
@@ -73,6 +73,27 @@ def test_the_model_gets_its_weights_and_mode_back(store):
     average(store, model, lambda m: m(torch.ones(1, 1)))
     assert torch.equal(model.weight, before)
     assert model.training
+
+
+def test_an_attached_sampler_keeps_what_it_owes(tmp_path):
+    """Reading a sample neither adds the noise that the chain owes to it nor takes it from the chain."""
+    torch.manual_seed(0)
+    model = nn.Embedding(6, 2, sparse=True)
+    sampler = SGLD(model.parameters(), lr=0.1, num_data=10, prior_var=1.0)
+    sampler.attach(model)
+    store = SampleStore(tmp_path)
+    model(torch.tensor([0])).sum().backward()
+    sampler.step()
+    sampler.catch_up_all()
+    store.append(model, 1)
+    kept = model.weight.detach().clone()
+    sampler.step()
+    result = average(store, model, lambda m: m(torch.arange(6)))
+    torch.testing.assert_close(result.probabilities, kept.softmax(-1))
+    owed = sampler.lazy[model.weight].seen.clone()
+    assert (owed < owed.max()).any()  # the rows outside the batch
+    sampler.catch_up_all()
+    assert not torch.isclose(model.weight[1:], kept[1:]).any()
 
 
 def test_a_selection_of_samples_can_be_averaged(store):

@@ -31,8 +31,9 @@ LIMIT = 5.5
 
 
 def make(name: str, params: Any, *, fused: bool | None = None, **settings: Any) -> Sampler:
-    """A sampler by name; `fused` is passed on where it is given and the class knows it."""
+    """A sampler by name, of seed 0; `fused` is passed on where it is given and the class knows it."""
     cls = SAMPLERS[name]
+    settings.setdefault("seed", 0)
     if fused is not None and "fused" in inspect.signature(cls).parameters:
         settings["fused"] = fused
     return cls(params, **settings)

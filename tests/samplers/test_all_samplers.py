@@ -235,7 +235,7 @@ def test_first_momentum_has_the_temperature(name, temperature):
 def visit_few_rows(prior_var, *, steps=1500, **settings):
     """1000 rows × 4; rows 0-9 are visited in turn, 10-19 only in the first ten steps, the others never."""
     table = parameter(1000, 4)
-    sampler = PSGLD([table], lr=1e-3, num_data=5452, prior_var=prior_var, **settings)
+    sampler = PSGLD([table], lr=1e-3, num_data=5452, seed=0, prior_var=prior_var, **settings)
     table.grad = torch.zeros_like(table)
     for i in range(steps):
         table.grad.zero_()
@@ -392,7 +392,7 @@ def test_a_prior_with_a_mean_is_a_prior_around_zero_of_the_difference(name, fuse
 
 def test_a_mean_of_another_shape_or_for_sparse_gradients_is_refused():
     theta = torch.nn.Parameter(torch.zeros(4, 2))
-    sampler = PSGLD([theta], lr=0.1, num_data=10, prior_var=1.0)
+    sampler = PSGLD([theta], lr=0.1, num_data=10, seed=0, prior_var=1.0)
     with pytest.raises(ValueError, match=r"of shape \(4, 2\), got \(2,\)"):
         sampler.set_prior_mean(theta, torch.ones(2))
     sampler.set_prior_mean(theta, torch.ones(4, 2))
@@ -403,6 +403,33 @@ def test_a_mean_of_another_shape_or_for_sparse_gradients_is_refused():
 
 
 # ---------------------------------------------------------------- as torch users expect
+
+
+@every_sampler
+def test_without_a_seed_noise_follows_torch_s_and_is_not_shared(name):
+    def steps(count):
+        thetas = [parameter(5) for _ in range(count)]
+        for theta in thetas:
+            sampler = make(name, [theta], lr=0.1, num_data=10, seed=None)
+            for _ in range(3):
+                theta.grad = torch.zeros(5)
+                sampler.step()
+        return [theta.detach() for theta in thetas]
+
+    torch.manual_seed(3)
+    one, other = steps(2)
+    assert not torch.isclose(one, other).any()
+    torch.manual_seed(3)
+    assert torch.equal(steps(1)[0], one)
+
+
+@every_sampler
+def test_settings_of_torch_s_optimisers_are_not_swallowed(name):
+    groups = [{"params": [parameter(2)]}, {"params": [parameter(3)], "weight_decay": 0.01}]
+    with pytest.raises(ValueError, match=r"weight_decay must be left out or 0, got 0.01; .*prior_var"):
+        make(name, groups, lr=0.1, num_data=10)
+    groups[1] |= {"weight_decay": 0, "name": "head"}  # as libraries that hand in groups do
+    make(name, groups, lr=0.1, num_data=10)
 
 
 @every_sampler

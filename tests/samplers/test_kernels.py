@@ -52,7 +52,7 @@ def after(name, fused, shapes, dtype=torch.float32, steps=3, prepare=lambda p: p
     parameters = [
         torch.nn.Parameter(prepare(torch.randn(shape, generator=generator, dtype=dtype))) for shape in shapes
     ]
-    sampler = SAMPLERS[name](parameters, fused=fused, **settings)
+    sampler = SAMPLERS[name](parameters, fused=fused, **{"seed": 0} | settings)
     for _ in range(steps):
         for parameter in parameters:
             parameter.grad = torch.randn(parameter.shape, generator=generator, dtype=dtype)
@@ -124,7 +124,7 @@ def test_row_kernels_equal_the_reference(name, temperature, dtype):
     for choice in (True, False):
         torch.manual_seed(0)
         embedding = torch.nn.Embedding(400, 31, sparse=True, dtype=dtype)
-        sampler = SAMPLERS[name](embedding.parameters(), 0.01, num_data=50, prior_var=1.0, fused=choice,
+        sampler = SAMPLERS[name](embedding.parameters(), 0.01, num_data=50, seed=0, prior_var=1.0, fused=choice,
                                  temperature=temperature)  # fmt: skip
         sampler.attach(embedding)
         for _ in range(12):
@@ -161,7 +161,7 @@ def test_strided_gradient_of_a_contiguous_parameter():
     one.grad, two.grad = torch.arange(40.0).repeat(60, 1).t(), torch.arange(40.0)[:, None].repeat(1, 60)
     assert not one.grad.is_contiguous()
     for parameter in (one, two):
-        SGLD([parameter], 0.1, num_data=10, fused=True).step()
+        SGLD([parameter], 0.1, num_data=10, seed=0, fused=True).step()
     assert torch.equal(one, two)
 
 
@@ -169,7 +169,7 @@ def test_insisting_on_the_kernel_where_it_cannot_run():
     parameter = torch.nn.Parameter(torch.ones(4, 6).t())
     parameter.grad = torch.ones(6, 4)
     with pytest.raises(ValueError, match=r"fused=True needs .* strides \(1, 6\); pass fused=None"):
-        SGLD([parameter], 0.1, num_data=10, fused=True).step()
+        SGLD([parameter], 0.1, num_data=10, seed=0, fused=True).step()
 
 
 def test_without_numba(monkeypatch):
@@ -198,7 +198,7 @@ def test_two_dtypes_in_one_group():
         parameters = [torch.nn.Parameter(torch.ones(3000, dtype=d)) for d in (torch.float64, torch.float32) * 2]
         for number, parameter in enumerate(parameters):
             parameter.grad = torch.full_like(parameter, number)
-        SGLD(parameters, 0.1, num_data=10, fused=choice).step()
+        SGLD(parameters, 0.1, num_data=10, seed=0, fused=choice).step()
         results.append(parameters)
     assert_same(*results, True)
 
@@ -207,7 +207,7 @@ def test_state_of_another_dtype_or_shape_is_left_to_torch():
     """Kernels go by addresses and would read past the end."""
     parameter = torch.nn.Parameter(torch.ones(40))
     parameter.grad = torch.ones(40)
-    sampler = SAMPLERS["sghmc"]([parameter], 0.1, num_data=10)
+    sampler = SAMPLERS["sghmc"]([parameter], 0.1, num_data=10, seed=0)
     sampler.step()
     before, momentum = parameter.detach().clone(), sampler.state[parameter]["momentum"]
     sampler.state[parameter]["momentum"] = momentum.double()
@@ -225,7 +225,7 @@ def test_autograd_notices_the_update():
     weight = torch.nn.Parameter(torch.ones(3))
     loss = (weight * weight).sum()
     weight.grad = torch.ones(3)
-    SGLD([weight], 0.1, num_data=10, fused=True).step()
+    SGLD([weight], 0.1, num_data=10, seed=0, fused=True).step()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
 

@@ -286,7 +286,7 @@ def test_optimiser_twin(twin, kind, settings):
 
 def test_a_step_touches_the_rows_of_its_batch_alone():
     model = Words()
-    sampler = SGLD(model.parameters(), 0.05, num_data=20, prior_var=1.0)
+    sampler = SGLD(model.parameters(), 0.05, num_data=20, seed=0, prior_var=1.0)
     sampler.attach(model.embedding)
     train(model, [sampler], 3)
     before = model.embedding.weight.detach().clone()
@@ -307,7 +307,7 @@ def test_no_temporary_of_the_size_of_the_embedding(monkeypatch):
     late = LazyRows.late
     monkeypatch.setattr(LazyRows, "late", lambda self, rows, *rest: sizes.append(len(rows)) or late(self, rows, *rest))
     embedding = torch.nn.Embedding(10_000, 4, sparse=True)
-    sampler = PSGLD(embedding.parameters(), 0.01, num_data=100, fused=False)
+    sampler = PSGLD(embedding.parameters(), 0.01, num_data=100, seed=0, fused=False)
     sampler.attach(embedding)
     for i in range(3):
         sampler.zero_grad()
@@ -322,7 +322,7 @@ def test_no_temporary_of_the_size_of_the_embedding(monkeypatch):
 def test_a_skipped_parameter_owes_nothing():
     """A parameter without gradient is left alone by a step; so are its rows."""
     model = Words()
-    sampler = SGLD(model.parameters(), 0.05, num_data=20, prior_var=1.0)
+    sampler = SGLD(model.parameters(), 0.05, num_data=20, seed=0, prior_var=1.0)
     train(model, [sampler], 2)
     sampler.catch_up_all()
     before = model.embedding.weight.detach().clone()
@@ -334,7 +334,7 @@ def test_a_skipped_parameter_owes_nothing():
 
 def test_a_dense_gradient_settles_the_debts_first():
     model = Words()
-    sampler = SGLD(model.parameters(), 0.05, num_data=20, prior_var=1.0)
+    sampler = SGLD(model.parameters(), 0.05, num_data=20, seed=0, prior_var=1.0)
     train(model, [sampler], 2)
     expected = Words()
     expected.load_state_dict(model.state_dict())
@@ -349,7 +349,7 @@ def test_a_dense_gradient_settles_the_debts_first():
 def test_maximize_and_empty_batches():
     up, down = torch.nn.Parameter(torch.ones(5, 3)), torch.nn.Parameter(torch.ones(5, 3))
     grad = sparse(torch.tensor([1, 1, 4]), torch.ones(3, 3), 5)
-    samplers = [SGLD([up], 0.1, num_data=9, maximize=True), SGLD([down], 0.1, num_data=9)]
+    samplers = [SGLD([up], 0.1, num_data=9, seed=0, maximize=True), SGLD([down], 0.1, num_data=9, seed=0)]
     up.grad, down.grad = grad, -grad
     for sampler in samplers:
         sampler.step()
@@ -364,7 +364,7 @@ def test_maximize_and_empty_batches():
 
 def test_copies_leave_the_original_alone():
     model = Words()
-    sampler = SGLD(model.parameters(), 0.05, num_data=20, prior_var=1.0)
+    sampler = SGLD(model.parameters(), 0.05, num_data=20, seed=0, prior_var=1.0)
     sampler.attach(model.embedding)
     train(model, [sampler], 3)
     other, before = copy.deepcopy(model), model.embedding.weight.detach().clone()
@@ -377,14 +377,14 @@ def test_copies_leave_the_original_alone():
 
 def test_refusals():
     model = Words()
-    sampler = SGHMC(model.parameters(), 0.05, num_data=20)
+    sampler = SGHMC(model.parameters(), 0.05, num_data=20, seed=0)
     with pytest.raises(ValueError, match=r"SGHMC expects dense gradients, got a sparse one; .* use SGLD or PSGLD"):
         train(model, [sampler], 1)
     with pytest.raises(ValueError, match="sparse=True"):
         sampler.attach(torch.nn.Embedding(3, 2))
     with pytest.raises(ValueError, match="below 1 with sparse gradients"):
-        train(model, [SGLD(model.parameters(), 3.0, num_data=1, prior_var=1.0)], 1)
+        train(model, [SGLD(model.parameters(), 3.0, num_data=1, seed=0, prior_var=1.0)], 1)
     weight = torch.nn.Parameter(torch.ones(4, 3))
     weight.grad = torch.ones(4, 3).to_sparse()
     with pytest.raises(ValueError, match="got 2 sparse and 0 dense dimensions"):
-        SGLD([weight], 0.1, num_data=9).step()
+        SGLD([weight], 0.1, num_data=9, seed=0).step()

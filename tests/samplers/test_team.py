@@ -100,7 +100,7 @@ def test_threads_of_the_pool_do_not_spin(monkeypatch):
     monkeypatch.setattr(team, "openmp", lambda: None)
     parameter = torch.nn.Parameter(torch.zeros(2_000_000))
     parameter.grad = torch.ones(2_000_000)
-    sampler = SGLD([parameter], 0.1, num_data=10, fused=True)
+    sampler = SGLD([parameter], 0.1, num_data=10, seed=0, fused=True)
     threads, spent = torch.get_num_threads(), {}
     try:
         for count in (1, 2):
@@ -124,7 +124,7 @@ torch.set_num_threads(2)
 def run():  # filling and summing by numpy, as torch's own threads do not survive a fork
     parameter = torch.nn.Parameter(torch.from_numpy(numpy.zeros(200_000)))
     parameter.grad = torch.from_numpy(numpy.ones(200_000))
-    SGLD([parameter], 0.1, num_data=10, fused=True).step()
+    SGLD([parameter], 0.1, num_data=10, seed=0, fused=True).step()
     return parameter.detach().numpy().sum()
 """
 AFTER_FORK = """

@@ -23,6 +23,20 @@ def test_num_data_counts_tokens_and_random_covers_the_same_text(tiny):
     assert sizes[-1] < sizes[0]  # a ragged last batch is counted as it is
 
 
+def test_every_token_of_an_epoch_counts_the_same(tiny):
+    """The mean of the losses of an epoch is the mean over its tokens, though the last window is shorter."""
+    task = open_task(tiny())
+    model = task.build_model()
+    losses, carry = [], None
+    for index in range(task.batches_per_epoch):
+        loss, carry = task.loss(model, 0, index, carry)
+        losses.append(loss.item())
+    streams = task.training.streams
+    logits, _ = model(streams[:, :-1])
+    whole = torch.nn.functional.cross_entropy(logits.flatten(0, 1), streams[:, 1:].flatten())
+    assert sum(losses) / len(losses) == pytest.approx(whole.item(), rel=1e-5)
+
+
 def test_carried_evaluation_equals_one_pass_and_scores_every_token(tiny):
     task = open_task(tiny())
     model = task.build_model().eval()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,14 +44,22 @@ class Vocabulary:
         counts = Counter(split(raw, level, running))
         if level != "word":
             return cls(level, sorted(counts))
+        return cls.of_words(counts, min_count=min_count, max_size=max_size, running=running)
+
+    @classmethod
+    def of_words(
+        cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None, running: bool = False,
+        unknown: bool = False,
+    ) -> Vocabulary:
+        """Words by falling frequency; `<unk>` joins where some were cut, or if it is wanted in any case."""
         always = {END} & counts.keys()
         frequent = [t for t in counts if counts[t] >= min_count or t in always]
-        if len(frequent) < len(counts) or (max_size is not None and len(frequent) > max_size):
+        if unknown or len(frequent) < len(counts) or (max_size is not None and len(frequent) > max_size):
             always.add(UNKNOWN)
         words = sorted((t for t in frequent if t not in always), key=lambda t: (-counts[t], t))
         room = None if max_size is None else max(0, max_size - len(always))
-        kept = sorted([*always, *words[:room]], key=lambda t: (-counts[t], t))
-        return cls(level, kept, running=running)
+        kept = sorted([*always, *words[:room]], key=lambda t: (-counts.get(t, 0), t))
+        return cls("word", kept, running=running)
 
     def encode(self, raw: bytes) -> Tensor:
         """Token numbers of a text, as a LongTensor."""

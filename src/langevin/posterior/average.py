@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LangevinError
-from .store import Sample, SampleStore, load_weights, weights
+from .store import Sample, SampleStore
 
 
 class LogMean:
@@ -65,24 +65,19 @@ def average(
 ) -> Averaged:
     """p(y|x) = 1/S Σ p(y|x, θ_s). `predict(model)` returns logits or log-probabilities, classes last.
 
-    The model lends its shape: its own weights are back when this returns, and it is in evaluation mode meanwhile.
+    The model lends its shape alone: a copy of it, in evaluation mode, holds the samples one after the other, so that
+    a sampler that is attached to its embedding keeps what it owes to the rows.
     """
-    own = {name: tensor.clone() for name, tensor in weights(model).items()}
-    was_training = model.training
+    copied = copy.deepcopy(model).eval()
     mean, spread, count = torch.zeros(()), torch.zeros(()), 0
-    try:
-        model.eval()
-        for sample in store.read() if isinstance(store, SampleStore) else store:
-            sample.load_into(model)
-            with torch.no_grad():
-                p = torch.softmax(predict(model), dim=-1)
-            count += 1
-            step = p - mean
-            mean = mean + step / count
-            spread = spread + step * (p - mean)  # Welford
-    finally:
-        load_weights(model, own, "the model's own weights")
-        model.train(was_training)
+    for sample in store.read() if isinstance(store, SampleStore) else store:
+        sample.load_into(copied)
+        with torch.no_grad():
+            p = torch.softmax(predict(copied), dim=-1)
+        count += 1
+        step = p - mean
+        mean = mean + step / count
+        spread = spread + step * (p - mean)  # Welford
     if not count:
         raise LangevinError("an average needs at least one sample, got none")
     return Averaged(mean, torch.sqrt(spread / max(count - 1, 1)), count)

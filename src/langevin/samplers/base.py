@@ -25,6 +25,9 @@ class Sampler(torch.optim.Optimizer, ABC):
     variance of a Gaussian prior around zero (or see `set_prior_mean`), None a flat prior. `temperature` (T) is 1 for
     the Bayes posterior and 0 for the optimiser twin. Every setting may differ between parameter groups.
 
+    Noise is a function of (seed, parameter, element, step) and of nothing else. Without a `seed` each sampler draws one
+    from torch's generator, so that `torch.manual_seed` repeats a program and no two samplers in it share their noise.
+
     A parameter whose `.grad` is None is left alone, without noise, as torch optimisers do. A parameter (or an
     embedding row) whose gradient is zero diffuses under its prior like any other. With `nn.Embedding(sparse=True)`
     the rows outside the batch do so later, when they are read (see `lazy_rows.py` and `attach`).
@@ -39,9 +42,11 @@ class Sampler(torch.optim.Optimizer, ABC):
     memory: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
-        self, params: Any, lr: float, *, num_data: float, prior_var: float | None, temperature: float, seed: int,
-        maximize: bool, fused: bool | None, **settings: Any,
+        self, params: Any, lr: float, *, num_data: float, prior_var: float | None, temperature: float,
+        seed: int | None, maximize: bool, fused: bool | None, **settings: Any,
     ) -> None:
+        if seed is None:
+            seed = int(torch.randint(2**62, ()))
         common = {
             "lr": lr, "num_data": num_data, "prior_var": prior_var, "temperature": temperature, "seed": seed,
             "maximize": maximize, "fused": fused,
@@ -56,6 +61,7 @@ class Sampler(torch.optim.Optimizer, ABC):
         group["first_parameter"] = sum(len(g["params"]) for g in self.param_groups[:-1])
         try:
             check_group(group)
+            check_foreign(group, self.defaults)
             self.check_settings(group)
         except ValueError:
             self.param_groups.pop()
@@ -251,6 +257,19 @@ def check_group(group: dict[str, Any]) -> None:
             parameter.dtype in (torch.float32, torch.float64), "parameters", "float32 or float64", parameter.dtype,
             "convert the model with .float()",
         )
+
+
+def check_foreign(group: dict[str, Any], own: dict[str, Any]) -> None:
+    """Settings of torch's optimisers that this sampler has not, refused where they would have done something."""
+    for name in FOREIGN - own.keys():
+        require(
+            not group.get(name), name, "left out or 0", group.get(name),
+            "a prior decays weights here: prior_var = 1/(N·weight_decay)" if name == "weight_decay" else
+            f"the settings of this sampler are {', '.join(own)}",
+        )
+
+
+FOREIGN = {"weight_decay", "momentum", "dampening", "nesterov", "alpha", "centered", "betas", "amsgrad", "lr_decay"}
 
 
 def require(holds: bool, name: str, expected: str, got: object, remedy: str) -> None:

@@ -82,7 +82,7 @@ class PSGLD(Sampler):
 
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False, fused: bool | None = None, preconditioner: str = "rmsprop",
+        seed: int | None = None, maximize: bool = False, fused: bool | None = None, preconditioner: str = "rmsprop",
         beta: float = 0.99, eps: float = 1e-8, eps_inside: bool = False, ceiling: float | None = None,
     ) -> None:
         super().__init__(

@@ -52,7 +52,7 @@ class Santa(Sampler):
 
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False, fused: bool | None = None, friction: float = 0.1,
+        seed: int | None = None, maximize: bool = False, fused: bool | None = None, friction: float = 0.1,
         thermostat_rate: float = 1e-4, anneal: float = 0.5, explore: int | None = None,
         preconditioner: str = "rmsprop", beta: float = 0.99, eps: float = 1e-8, eps_inside: bool = False,
         ceiling: float | None = None,

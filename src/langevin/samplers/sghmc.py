@@ -39,7 +39,7 @@ class SGHMC(Sampler):
 
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False, fused: bool | None = None, friction: float = 0.1,
+        seed: int | None = None, maximize: bool = False, fused: bool | None = None, friction: float = 0.1,
     ) -> None:
         super().__init__(
             params, lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize,

@@ -36,7 +36,7 @@ class SGLD(Sampler):
 
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False, fused: bool | None = None,
+        seed: int | None = None, maximize: bool = False, fused: bool | None = None,
     ) -> None:
         super().__init__(
             params, lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize,

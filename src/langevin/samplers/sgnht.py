@@ -64,7 +64,7 @@ class SGNHT(Sampler):
 
     def __init__(
         self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int = 0, maximize: bool = False, fused: bool | None = None, friction: float = 0.1,
+        seed: int | None = None, maximize: bool = False, fused: bool | None = None, friction: float = 0.1,
         thermostat_rate: float = 1e-3,
     ) -> None:
         super().__init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,7 @@ class LanguageModelTask:
         corpus = read_corpus(data.corpus)
         sha256 = corpus_sha256(corpus)
         refuse_changed_data(data.corpus, sha256, facts)
-        self.vocabulary = vocabulary or Vocabulary.build(
-            corpus.get("text", corpus.get("train", b"")), data.level, min_count=data.min_count, max_size=data.max_vocab,
-            running=data.running,
-        )
+        self.vocabulary = vocabulary or self.build_vocabulary(corpus)
         self.carries = data.batching == "successive"
         pieces = {name: self.vocabulary.encode(raw) for name, raw in corpus.items()}
         self.evaluated = self.split(pieces["text"]) if "text" in pieces else self.stream(pieces)
@@ -53,6 +51,17 @@ class LanguageModelTask:
     @property
     def splits(self) -> tuple[str, ...]:
         return tuple(self.evaluated)
+
+    def build_vocabulary(self, corpus: dict[str, bytes]) -> Vocabulary:
+        """The words of the training split; others become `<unk>`. Bytes and characters: those of the whole text."""
+        data = self.data
+        limits: dict[str, Any] = {"min_count": data.min_count, "max_size": data.max_vocab, "running": data.running}
+        if "text" not in corpus or data.level != "word":
+            return Vocabulary.build(corpus.get("text", corpus.get("train", b"")), data.level, **limits)
+        everything = Vocabulary.build(corpus["text"], "word", running=data.running)
+        streams = self.split(everything.encode(corpus["text"]))["train"].streams
+        counts = Counter(everything.tokens[number] for number in streams[:, :-1].flatten().tolist())
+        return Vocabulary.of_words(counts, unknown=True, **limits)
 
     def split(self, sequence: Tensor) -> dict[str, SuccessiveBatches]:
         """Train, validation and test from one text."""
@@ -101,8 +110,10 @@ class LanguageModelTask:
         return model_of(self.recipe, self.vocabulary)
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
+        """Mean over the tokens of the batch; the last window of an epoch, if it is shorter, counts by its tokens."""
         logits, targets, after = self.logits(model, self.training_batch(epoch, index), carry if index else None)
-        return F.cross_entropy(logits, targets), after
+        share = targets.numel() * self.batches_per_epoch / self.num_data if self.carries else 1.0
+        return F.cross_entropy(logits, targets) * share, after
 
     def training_batch(self, epoch: int, index: int) -> Batch:
         return self.training.batch(epoch, index)
