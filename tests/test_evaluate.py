@@ -1,13 +1,16 @@
 import json
+import shutil
 
 import pytest
 import torch
 
+from langevin import workflow
+from langevin.errors import LangevinError
 from langevin.evaluate import collection_curves, evaluate
 from langevin.posterior.select import choose
 from langevin.reproduce.record import record
 from langevin.runfolder import RunFolder
-from langevin.workflow import open_run_task, start
+from langevin.workflow import Selection, open_run_task, select, start
 
 
 def test_curves_equal_evaluating_each_collection(finished_run):
@@ -53,3 +56,18 @@ def test_unfinished_runs_are_not_recorded(cli, tiny, tmp_path):
     code, _, messages = cli("record", tmp_path / "r", "--out", tmp_path / "x.json")
     assert code == 2
     assert "finished run" in messages
+
+
+def test_the_best_collection_is_chosen_once_by_validation(cli, finished_run, tmp_path, monkeypatch):
+    run = shutil.copytree(finished_run, tmp_path / "run")
+    recorded = record(run)["chosen"]
+    numbers = json.loads(cli("evaluate", run, "--select", "best", "--json")[1])
+    assert numbers["samples"] == recorded["samples"]
+    assert numbers["averaged"]["nll"] == pytest.approx(recorded["test"], rel=1e-6)
+    monkeypatch.setattr(workflow, "evaluate", None)  # from now on it is remembered
+    again, _ = select(RunFolder(run), Selection("best"))
+    assert len(again) == recorded["samples"]
+    with pytest.raises(LangevinError, match="best chooses how many samples by itself, got 2"):
+        select(RunFolder(run), Selection("best", 2))
+    with pytest.raises(TypeError):  # other samples: the choice is made anew
+        select(RunFolder(run), Selection("best", discard=1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import shutil
 import signal
 from collections.abc import Callable
@@ -14,12 +16,19 @@ from torch import Tensor
 
 from .errors import LangevinError
 from .evaluate import evaluate
+from .posterior.select import COLLECTIONS
+from .posterior.store import Sample
 from .recipe import Recipe
-from .runfolder import RECIPE, RunFolder
+from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import abandoned
 from .tasks import Task, open_task
 from .tasks.language_model import LanguageModelTask
 from .train import Trainer, prepare_device
+
+BEST = "best"
+COLLECTION = "collection.json"
+"""In a run folder: the collection that validation prefers, of which samples."""
+log = logging.getLogger("langevin")
 
 
 def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str, Any] | None = None) -> Trainer:
@@ -91,7 +100,7 @@ Begin = Callable[[int], Callable[[], None]]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which samples of a run to use."""
+    """Which samples of a run to use: one of the three collections, or "best", the one that validation prefers."""
 
     how: str = "thinned"
     samples: int | None = None
@@ -99,10 +108,40 @@ class Selection:
     skip_damaged: bool = False
 
 
-def select(folder: RunFolder, selection: Selection) -> tuple[list[Any], list[str]]:
+def select(folder: RunFolder, selection: Selection) -> tuple[list[Sample], list[str]]:
     """The chosen samples, and the damaged ones that were left out."""
     store = folder.store(skip_damaged=selection.skip_damaged)
-    return store.select(selection.how, selection.samples, discard=selection.discard), store.skipped
+    how, count = selection.how, selection.samples
+    if how == BEST:
+        if count is not None:
+            raise LangevinError(f"{BEST} chooses how many samples by itself, got {count}; leave --samples out, or name "
+                                f"a collection: {', '.join(COLLECTIONS)}")
+        how, count = preferred(folder, store.read(discard=selection.discard))
+    return store.select(how, count, discard=selection.discard), store.skipped
+
+
+def preferred(folder: RunFolder, samples: list[Sample]) -> tuple[str, int]:
+    """The collection of these samples that validation prefers, and its number of samples of each chain.
+
+    It takes a pass over the validation split for each sample. The folder remembers it as long as they stay the same.
+    """
+    remembered, names = folder.path / COLLECTION, [f"{sample.chain}:{sample.sha256}" for sample in samples]
+    if remembered.is_file():
+        known = json.loads(remembered.read_text())
+        if known["of"] == names:
+            return known["how"], known["samples"]
+    task = open_run_task(folder)
+    model = task.build_model().to(prepare_device(folder.recipe))
+    how, count = best_of(evaluate(task, model, samples, "valid", curve=True)["curve"])
+    log.info("validation prefers the %s collection, %d of %d samples", how, count, len(samples))
+    write_json(remembered, {"how": how, "samples": count, "of": names})
+    return how, count
+
+
+def best_of(curves: dict[str, list[float]]) -> tuple[str, int]:
+    """Where the least score of all collections is, and with how many samples."""
+    scores = {(how, n): score for how, curve in curves.items() for n, score in enumerate(curve, 1)}
+    return min(scores, key=lambda at: scores[at])
 
 
 def evaluate_run(

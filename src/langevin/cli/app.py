@@ -21,7 +21,7 @@ app = typer.Typer(
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
 Json = Annotated[bool, typer.Option("--json", help="print numbers as JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="no progress")]
-Select = Annotated[str, typer.Option(help="forward, backward or thinned collection")]
+Select = Annotated[str, typer.Option(help="forward, backward or thinned collection, or best: by validation")]
 Samples = Annotated[int | None, typer.Option(help="how many samples to average (default: all)")]
 Discard = Annotated[int, typer.Option(help="leave out so many samples from the start")]
 SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="use the sound samples when some are damaged")]

@@ -18,7 +18,7 @@ from ..runfolder import RunFolder
 from ..tasks import Task
 from ..tasks.classify import ClassifyTask
 from ..train import prepare_device
-from ..workflow import Begin, Selection, evaluate_run, open_run_task
+from ..workflow import Begin, Selection, best_of, evaluate_run, open_run_task
 from .questions import MASKS
 
 RISK = Target("risk", 0.05)
@@ -47,7 +47,7 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     if folder.recipe.model.dropout or folder.recipe.model.dropconnect:
         others["mc_dropout"] = evaluate_run(path, "test", Selection(), begin=begin, mc_dropout=MASKS)["averaged"]
     valid = numbers["valid"]["curve"]
-    how, count = min(((h, n) for h in valid for n in range(len(valid[h]))), key=lambda at: valid[at[0]][at[1]])
+    how, count = best_of(valid)
     recipe = folder.recipe
     kept = ("single", "averaged", "each", "curve")
     return {
@@ -55,8 +55,8 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         "temperature": recipe.sampler.resolved(progress["num_data"])[1]["temperature"],
         "minutes": progress["seconds"] / 60, "steps": progress["step"], "num_data": progress["num_data"],
         "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
-        "chosen": {"score": numbers["test"]["score"], "select": how, "samples": count + 1, "valid": valid[how][count],
-                   "test": numbers["test"]["curve"][how][count]},
+        "chosen": {"score": numbers["test"]["score"], "select": how, "samples": count, "valid": valid[how][count - 1],
+                   "test": numbers["test"]["curve"][how][count - 1]},
         "valid": {k: numbers["valid"][k] for k in kept}, "test": {k: numbers["test"][k] for k in kept} | others,
         **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
         "history": progress["history"], "recipe": recipe.what_is_computed(), **folder.origin,

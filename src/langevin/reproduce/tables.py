@@ -137,12 +137,12 @@ def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
                 "beats_chosen": compared(mine, "chosen", its, "chosen", metric),
             }
             gain, base = compared(mine, "averaged", its, kept, metric), ours(its, kept, metric)
-            printed = [target.paper.get(cell, {}).get(metric) for cell in (sampler, optimiser)]
+            one, two = (target.paper.get(cell, {}).get(metric) for cell in (sampler, optimiser))
             if gain and base:
                 sign = 1 if better(metric, 1, 0) else -1
                 made.append({
                     "sampler": sampler, "optimiser": optimiser, "metric": metric, **answers,
-                    "paper": better(metric, *printed) if None not in printed else None,
+                    "paper": better(metric, one, two) if one is not None and two is not None else None,
                     "gain": sign * gain["difference"] / base.mean,
                 })
     return made
