@@ -7,13 +7,16 @@ import pytest
 import torch
 
 import langevin
+from langevin.chains import start_chains
+from langevin.distill import Teaching, start_student
 from langevin.errors import LangevinError
 from langevin.explain import explain_run
 from langevin.recipe import load_recipe
 from langevin.runfolder import RunFolder
 from langevin.sharing import export
-from langevin.workflow import Selection, evaluate_run, open_run_task, start
+from langevin.workflow import Selection, evaluate_run, open_run_task, resume, start
 
+from .conftest import TINY
 from .sentences import TINY_CLASSIFIER, write_questions
 from .tiny_captions import tiny_recipe
 
@@ -26,6 +29,15 @@ def classifier(tmp_path_factory):
     corpus = write_questions(folder / "questions.csv")
     start(load_recipe("trec-psgld", [f"corpus={corpus}", *TINY_CLASSIFIER]), folder / "run").run()
     return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def two_chains(text_file, tmp_path_factory):
+    """Two chains of four samples."""
+    out = tmp_path_factory.mktemp("two") / "pair"
+    for chain in start_chains(load_recipe("text", [f"corpus={text_file}", *TINY]), out, 2).chains:
+        resume(chain.path).run()
+    return out
 
 
 @pytest.fixture
@@ -118,6 +130,47 @@ def test_the_card_holds_what_was_measured(finished_run, tmp_path):
     assert "langevin export night shared --select backward --samples 2 --float16" in card
     assert f"{direct['averaged']['nll']:.6f}" in card
     assert config["sampler"]["temperature"] == 0.1
+
+
+def test_chains_stay_apart_in_an_exported_folder(two_chains, tmp_path):
+    metrics = export(two_chains, tmp_path / "shared")["metrics"]
+    assert metrics["averaged"] == evaluate_run(two_chains, "test", Selection())["averaged"]
+    for choice in ({}, {"samples": 2, "select": "backward"}, {"samples": 1, "select": "forward"}, {"samples": 3}):
+        ours, theirs = (langevin.load(folder, **choice) for folder in (tmp_path / "shared", two_chains))
+        assert [(s.chain, s.step) for s in ours.samples] == [(s.chain, s.step) for s in theirs.samples]
+        assert ours.score(TEXT).nll == pytest.approx(theirs.score(TEXT).nll)
+    with pytest.raises(LangevinError, match="between 1 and 4 samples"):
+        langevin.load(tmp_path / "shared", samples=5)
+
+
+def commands_on(card):
+    return card.read_text().split("## How it was made\n\n```\n")[1].split("\n```")[0].splitlines()
+
+
+def test_the_card_tells_how_the_run_was_made(finished_run, two_chains, tmp_path):
+    for run, chains in ((finished_run, ""), (two_chains, " --chains 2")):
+        export(run, tmp_path / run.name, measure=False)
+        exported = f"langevin export {run.name} {run.name} --select thinned"
+        assert commands_on(tmp_path / run.name / "README.md") == [f"langevin train recipe.toml{chains}", exported]
+
+
+def test_the_card_of_a_student_names_its_teacher(two_chains, tmp_path, cli):
+    teaching = Teaching(per_row=1, data_weight=0.25, generated=90)
+    start_student(two_chains, tmp_path / "one", Selection("thinned", 3), teaching, hidden=6, epochs=0.5).run()
+    export(tmp_path / "one", tmp_path / "shared", measure=False)
+    card = tmp_path / "shared" / "README.md"
+    assert str(two_chains.parent) not in card.read_text()
+    made, exported = commands_on(card)
+    options = "--samples 3 --hidden 6 --epochs 0.5 --per-row 1 --data-weight 0.25 --generated 90"
+    assert made == f"langevin distill pair --out one {options}"
+    assert exported == "langevin export one shared --select thinned"
+    code, _, told = cli("distill", two_chains, "--out", tmp_path / "again", *options.split())
+    assert code == 0, told
+    recipes = [(tmp_path / name / "recipe.toml").read_text() for name in ("one", "again")]
+    assert recipes[0] == recipes[1]
+    one, again = (RunFolder(tmp_path / name) for name in ("one", "again"))
+    assert one.origin["teacher"] == again.origin["teacher"]
+    assert [s.sha256 for s in one.store().samples] == [s.sha256 for s in again.store().samples]
 
 
 def test_float16_halves_the_samples(finished_run, tmp_path):

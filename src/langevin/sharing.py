@@ -9,6 +9,7 @@ import hashlib
 import json
 import shlex
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -58,8 +59,9 @@ def export(
         found = measured(folder, written, samples if float16 else [], begin) if measure else None
         config["metrics"] = found or noted(folder)
         config["files"] = {name: sha256(making / name) for name in (VOCABULARY, f"{SAMPLES}/{MANIFEST}")}
-        command = command_of(path.resolve().name, out.name, selection, float16=float16)
-        card = model_card(config, out.name, validate(config["recipe"]).to_toml(), command)
+        run = path.resolve().name
+        commands = [training_command(folder, run), command_of(run, out.name, selection, float16=float16)]
+        card = model_card(config, out.name, validate(config["recipe"]).to_toml(), commands)
         write_atomic(making / CARD, card.encode())
         write_json(making / CONFIG, config)
         if out.exists():
@@ -68,6 +70,26 @@ def export(
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return config
+
+
+def training_command(folder: RunFolder, run: str) -> str:
+    """How the run was made: by training on its recipe, in so many chains, or by a teacher."""
+    teacher = folder.origin.get("teacher")
+    if teacher is not None:
+        return distill_command(teacher, run, folder.recipe)
+    chains = ["--chains", str(len(folder.chains))] if folder.chains else []
+    return shlex.join(["langevin", "train", RECIPE, *chains])
+
+
+def distill_command(teacher: dict[str, Any], run: str, recipe: Recipe) -> str:
+    """How a student was taught; its teacher is named without the path around it, samples count for each chain."""
+    of_each = max(Counter(sample["chain"] for sample in teacher["samples"]).values())
+    options = {
+        "out": run, "samples": of_each, "hidden": recipe.model.hidden, "epochs": recipe.run.epochs,
+        "per-row": teacher["per_row"], "data-weight": teacher["data_weight"], "generated": teacher["generated"],
+    }
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    return shlex.join(["langevin", "distill", Path(teacher["run"]).name, *words])
 
 
 def command_of(run: str, out: str, selection: Selection, *, float16: bool) -> str:
@@ -109,7 +131,7 @@ def write_samples(folder: Path, samples: Sequence[Sample], *, float16: bool) -> 
         target = folder / f"sample-{number:04d}.safetensors"
         write_atomic(target, content)
         about = sample.about | {"chain": sample.chain}
-        written.append(Sample(target, sample.step, hashlib.sha256(content).hexdigest(), about))
+        written.append(Sample(target, sample.step, hashlib.sha256(content).hexdigest(), about, sample.chain))
     listed = [{"file": s.path.name, "step": s.step, "sha256": s.sha256, "about": s.about} for s in written]
     write_json(folder / MANIFEST, {"format": 1, "samples": listed})
     return written

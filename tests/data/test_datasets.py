@@ -18,7 +18,7 @@ def test_missing_set_says_which_files_and_where(tmp_path, monkeypatch):
 
 @pytest.mark.data
 def test_penn_treebank_is_mikolov_s(real_data):
-    task = open_task(load_recipe("text", ["corpus=ptb", "level=word", "batch_size=20", "window=20"]))
+    task = open_task(load_recipe("text", ["corpus=ptb", "level=word", "min_count=1", "batch_size=20", "window=20"]))
     assert len(task.vocabulary) == 10_000
     counts = {name: batches.tokens + len(batches.tail) + 1 for name, batches in task.evaluated.items()}
     assert counts == {"train": 929_589, "valid": 73_760, "test": 82_430}

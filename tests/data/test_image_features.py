@@ -6,7 +6,7 @@ import safetensors.numpy
 import torch
 
 from langevin.data import image_features
-from langevin.data.image_features import ImageFeatures, read_features
+from langevin.data.image_features import ImageFeatures, features_from_bytes, read_features
 from langevin.errors import LangevinError
 
 ROWS = np.arange(12, dtype=np.float16).reshape(3, 4)
@@ -87,6 +87,70 @@ def test_files_that_hold_no_features_are_refused(tmp_path):
         read_features(tmp_path / "absent.npy")
     with pytest.raises(LangevinError, match=r"expected features as \.npy"):
         read_features(tmp_path / "f.csv")
+
+
+def test_truncated_files_are_refused(tmp_path):
+    for write in (write_npy, write_npz, write_matrix):
+        path = write(tmp_path)
+        path.write_bytes(path.read_bytes()[:-9])
+        with pytest.raises(LangevinError, match="cannot be read as image features"):
+            read_features(path)
+    compressed = tmp_path / "c.npz"
+    np.savez_compressed(compressed, features=np.arange(1000.0).reshape(10, 100))
+    raw = bytearray(compressed.read_bytes())
+    raw[200:260] = b"x" * 60
+    compressed.write_bytes(raw)
+    with pytest.raises(LangevinError, match=r"c.npz cannot be read as image features"):
+        read_features(compressed, named=False)
+
+
+def test_contents_are_refused_like_files(tmp_path):
+    raw, names = write_npy(tmp_path).read_bytes(), "\n".join(NAMES).encode()
+    assert features_from_bytes(raw, names, "f.npy").names == NAMES
+    with pytest.raises(LangevinError, match=r"f.npy cannot be read as image features"):
+        features_from_bytes(raw[:-9], names, "f.npy")
+    with pytest.raises(LangevinError, match=r"expected UTF-8 in the names of f.npy, got the byte 0xe9 at 0"):
+        features_from_bytes(raw, b"\xe9.jpg\nb.jpg\nc.jpg", "f.npy")
+
+
+def test_bad_files_of_names_are_refused(tmp_path):
+    path, names = write_npy(tmp_path), tmp_path / "f_names.txt"
+    with pytest.raises(LangevinError, match=r"expected image names at .*absent.txt, got no file that can be read"):
+        read_features(path, tmp_path / "absent.txt")
+    names.write_bytes("caf\xe9.jpg\nb.jpg\nc.jpg".encode("latin-1"))
+    for given in (None, names):
+        with pytest.raises(LangevinError, match=r"expected UTF-8 in .*f_names.txt, got the byte 0xe9 at 3"):
+            read_features(path, given)
+    names.write_text("\n")
+    with pytest.raises(LangevinError, match="3 rows but 0 names"):
+        read_features(path, named=False)
+
+
+@pytest.mark.parametrize("write", [write_npz, write_matrix, write_vectors])
+def test_names_given_beside_those_in_the_file_are_refused(tmp_path, write):
+    names = tmp_path / "mine.txt"
+    names.write_text("x.jpg\ny.jpg\nz.jpg\n")
+    with pytest.raises(LangevinError, match=r"expected no names beside those .* carries, got .*mine.txt"):
+        read_features(write(tmp_path), names)
+    assert read_features(write_npy(tmp_path), names).names == ["x.jpg", "y.jpg", "z.jpg"]
+
+
+def test_names_of_other_features_are_not_taken_where_none_are_needed(tmp_path):
+    (tmp_path / "all_names.txt").write_text("\n".join(NAMES))
+    np.save(tmp_path / "mine.npy", ROWS[0])
+    np.save(tmp_path / "whole.npy", ROWS)
+    assert read_features(tmp_path / "mine.npy", named=False).names == ["row 0"]
+    assert read_features(tmp_path / "whole.npy", named=False).names == NAMES
+    with pytest.raises(LangevinError, match="1 rows but 3 names"):
+        read_features(tmp_path / "mine.npy")
+    (tmp_path / "mine_names.txt").write_text("a.jpg\nb.jpg")
+    with pytest.raises(LangevinError, match="1 rows but 2 names"):
+        read_features(tmp_path / "mine.npy", named=False)
+
+
+def test_a_single_number_is_one_row_of_one(tmp_path):
+    np.save(tmp_path / "one.npy", np.float32(3))
+    assert read_features(tmp_path / "one.npy", named=False).values.tolist() == [[3.0]]
 
 
 def test_the_hash_sees_numbers_names_and_large_files(monkeypatch):

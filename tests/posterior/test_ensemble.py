@@ -139,6 +139,28 @@ def test_split_and_free_memory():
     assert 2**20 < free_memory(nn.Linear(1, 1)) < 2**50
 
 
+@torch.no_grad()
+def test_samples_are_chosen_within_each_chain(tmp_path):
+    members = language_models(count=8)
+    folders = [tmp_path / "first", tmp_path / "second"]
+    fill(folders[0], members[:5])
+    fill(folders[1], members[5:])
+    store = SampleStore.of_chains(tmp_path, folders)
+    tokens = torch.randint(V, (1, 3))
+    expected = torch.stack([m(tokens)[0] for m in members])
+    for arguments, wanted in (
+        (("backward", 2), [3, 4, 6, 7]),
+        (("forward", 1), [0, 5]),
+        (("thinned", 2), [1, 4, 5, 7]),
+        (("backward",), range(8)),
+    ):
+        assert Ensemble(members[0], store, *arguments).sources == store.select(*arguments)
+        close(Ensemble(members[0], store, *arguments)(tokens)[0], expected[list(wanted)])
+    assert Ensemble(members[0], store, n=1, discard=2).sources == store.select("backward", 1, discard=2)
+    with pytest.raises(LangevinError, match="between 1 and 3 samples"):
+        Ensemble(members[0], store, n=4)
+
+
 def test_samples_of_different_shapes_are_refused(tmp_path):
     members = language_models(count=2)
     store = fill(tmp_path, [*members, *language_models(hidden=6, count=1)])

@@ -100,6 +100,21 @@ def test_broken_manifest_is_refused(tmp_path):
         SampleStore(tmp_path)
 
 
+def test_chains_that_the_manifest_names_are_told_apart_again(tmp_path):
+    fill(tmp_path)
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for sample, chain in zip(manifest["samples"], (2, 2, 5, 5), strict=True):
+        sample["about"]["chain"] = chain
+    path.write_text(json.dumps(manifest))
+    store = SampleStore(tmp_path)
+    assert [(s.chain, s.step) for s in store.samples] == [(0, 10), (0, 20), (1, 30), (1, 40)]
+    assert [s.step for s in store.select("backward", 1)] == [20, 40]
+    store.samples[3].path.unlink()
+    rest = SampleStore(tmp_path, skip_damaged=True)
+    assert (rest.chains, [s.chain for s in rest.read()]) == (2, [0, 0, 1])
+
+
 def test_tied_weights_are_stored_once_and_come_back_tied(tmp_path):
     class Tied(nn.Module):
         def __init__(self):

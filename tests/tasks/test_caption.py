@@ -1,4 +1,5 @@
 import json
+import logging
 import math
 
 import numpy as np
@@ -112,6 +113,34 @@ def test_another_caption_file_is_a_split(tmp_path):
     other.write_text("test0.jpg#0\tA dog .\nunseen.jpg#0\tA cat\n")
     with pytest.raises(LangevinError, match=r"1 of 2 images .* have no features .*'unseen.jpg'"):
         task.add_file(other)
+
+
+def test_a_caption_file_without_words_is_refused(tmp_path, cli):
+    recipe, other = tiny_recipe(tmp_path), tmp_path / "other.txt"
+    start(recipe, tmp_path / "run").run()
+    other.write_text("test0.jpg#0\t.\ntest0.jpg#1\t\ntest1.jpg#0\t- _ !\n")
+    code, _, told = cli("evaluate", tmp_path / "run", "--text", other)
+    assert code == 2
+    assert "expected captions with words in" in told
+    assert "other.txt, got none in the captions of 2 images" in told
+    other = tmp_path / "other.json"
+    other.write_text('{"images": []}')
+    with pytest.raises(LangevinError, match="got none in the captions of 0 images"):
+        open_task(recipe).add_file(other)
+
+
+def test_images_left_out_are_told_once(tmp_path, caplog):
+    recipe = tiny_recipe(tmp_path, "allow_missing=true")
+    with caplog.at_level(logging.INFO, "langevin"):
+        open_task(recipe)
+        assert "left out" not in caplog.text
+        np.save(tmp_path / "features.npy", np.load(tmp_path / "features.npy")[1:-1])
+        names = (tmp_path / "features_names.txt").read_text().split()[1:-1]
+        (tmp_path / "features_names.txt").write_text("\n".join(names))
+        start(recipe, tmp_path / "run").save()
+        resume(tmp_path / "run")
+    told = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
+    assert told == [f"2 of 45 images have no features in {tmp_path / 'features.npy'} and are left out (allow_missing)"]
 
 
 def test_a_captioner_reads_forward_only(tmp_path):

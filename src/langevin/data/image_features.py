@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
 from ..errors import LangevinError
@@ -96,22 +96,31 @@ def read_features(path: Path, names: Path | None = None, *, named: bool = True) 
         raise LangevinError(f"expected image features at {path}, found nothing there")
     try:
         values, found = read_safetensors(path) if path.suffix == ".safetensors" else read_numpy(path.read_bytes())
-    except (OSError, ValueError, KeyError, EOFError, TypeError, SafetensorError) as error:
-        raise LangevinError(f"{path} cannot be read as image features: {error}") from None
-    beside = names or names_beside(path)
-    if found is None and beside is not None:
-        found = read_names(beside.read_bytes())
+    except Exception as error:  # a damaged file raises whatever it makes its reader stumble over
+        raise unreadable(str(path), error) from None
+    if found is not None and names is not None:
+        raise LangevinError(f"expected no names beside those that {path} carries, got {names}; leave --names out")
+    if found is None:
+        found = names_for(path, names, len(values), named=named)
     if found is None and named:
         raise LangevinError(
             f"the features in {path} have no names: put the image names, one a line in the order of the rows, into "
             f"{path.with_suffix('').name}_names.txt beside it"
         )
-    return ImageFeatures(found or [f"row {i}" for i in range(len(values))], values, str(path))
+    return ImageFeatures([f"row {i}" for i in range(len(values))] if found is None else found, values, str(path))
 
 
 def features_from_bytes(values: bytes, names: bytes, source: str) -> ImageFeatures:
     """The same from the contents of a `.npy` file and of its names."""
-    return ImageFeatures(read_names(names), read_numpy(values)[0], source)
+    try:
+        rows, _ = read_numpy(values)
+    except Exception as error:  # whatever, as in read_features
+        raise unreadable(source, error) from None
+    return ImageFeatures(names_in(names, f"the names of {source}"), rows, source)
+
+
+def unreadable(source: str, error: Exception) -> LangevinError:
+    return LangevinError(f"{source} cannot be read as image features: {error}")
 
 
 def read_numpy(raw: bytes) -> tuple[Tensor, list[str] | None]:
@@ -131,7 +140,7 @@ def read_numpy(raw: bytes) -> tuple[Tensor, list[str] | None]:
 def as_rows(array: NDArray[np.generic]) -> Tensor:
     """A matrix; a single vector is one row."""
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return torch.from_numpy(native if native.ndim != 1 else native[None])
+    return torch.from_numpy(np.atleast_2d(native))
 
 
 def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None]:
@@ -147,18 +156,44 @@ def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None]:
     return torch.stack(list(tensors.values())), list(tensors)
 
 
+def names_for(path: Path, names: Path | None, rows: int, *, named: bool) -> list[str] | None:
+    """From the file given, else from one beside; where names may be missing, the only one there must fit the rows."""
+    own = names or names_beside(path)
+    if own is not None:
+        return read_names(own)
+    others = sorted(path.parent.glob("*names*.txt"))
+    found = read_names(others[0]) if len(others) == 1 else None
+    return found if named or found is None or len(found) == rows else None
+
+
 def names_beside(path: Path) -> Path | None:
-    """`X_names.txt`, `X.names.txt` or `X.txt` beside `X.npy`, else the only `*names*.txt` there."""
+    """`X_names.txt`, `X.names.txt` or `X.txt` beside `X.npy`."""
     stem = path.with_suffix("")
     for candidate in (f"{stem}_names.txt", f"{stem}.names.txt", f"{stem}.txt"):
         if Path(candidate).is_file():
             return Path(candidate)
-    found: Sequence[Path] = sorted(path.parent.glob("*names*.txt"))
-    return found[0] if len(found) == 1 else None
+    return None
 
 
-def read_names(raw: bytes) -> list[str]:
-    return [line.strip() for line in raw.decode().splitlines() if line.strip()]
+def read_names(path: Path) -> list[str]:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise LangevinError(
+            f"expected image names at {path}, got no file that can be read ({error.strerror}); pass a text file with "
+            f"one name a line"
+        ) from None
+    return names_in(raw, str(path))
+
+
+def names_in(raw: bytes, source: str) -> list[str]:
+    """One name a line, in UTF-8."""
+    try:
+        return [line.strip() for line in raw.decode().splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise LangevinError(
+            f"expected UTF-8 in {source}, got the byte {raw[error.start]:#04x} at {error.start}; convert the file"
+        ) from None
 
 
 def named_rows(features: ImageFeatures, names: Sequence[str] | None) -> ImageFeatures:

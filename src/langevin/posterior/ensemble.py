@@ -56,9 +56,10 @@ class Prediction:
 class Ensemble:
     """S samples of the weights of one model, run as one.
 
-    `samples` is a store, or samples, dicts of tensors, or modules; `select` and `n` choose among them as the store
-    does, after the first `discard`. Weights stay in memory, on the device of the model, if they fit into `memory` bytes
-    (half of what is free, unless given); otherwise each call reads and runs one chunk of samples after the other.
+    `samples` is a store, or samples, dicts of tensors, or modules; `select` and `n` choose among them, after the first
+    `discard`: in a store, n of each chain. Weights stay in memory, on the device of the model, if they fit into
+    `memory` bytes (half of what is free, unless given); otherwise each call reads and runs one chunk of samples after
+    the other.
 
     `plan` "batched" multiplies by the weights of all samples at once, "loop" runs sample after sample through torch's
     fused kernels, "auto" takes the faster of the two by the shape of the input. They agree but for rounding.
@@ -77,10 +78,7 @@ class Ensemble:
     ) -> None:
         if plan not in PLANS:
             raise LangevinError(f"plan must be one of {', '.join(PLANS)}, got {plan!r}")
-        found = samples.read(discard=discard) if isinstance(samples, SampleStore) else list(samples)[discard:]
-        if not found:
-            raise LangevinError("an ensemble needs at least one sample, got none; train longer or discard fewer")
-        self.sources: list[Source] = choose(list(found), select, n)
+        self.sources = chosen_sources(samples, select, n, discard)
         self.model, self.plan, self.twin = model, plan, vmappable(model)
         own = weights(model)
         self.shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
@@ -242,6 +240,18 @@ class _Method(nn.Module):
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         return getattr(self.model, self.method)(*inputs, **options)
+
+
+def chosen_sources(
+    samples: SampleStore | Iterable[Source], select: str, n: int | None, discard: int
+) -> list[Source]:
+    """n samples of each chain of a store, or n of a list."""
+    if isinstance(samples, SampleStore):
+        return list(samples.select(select, n, discard=discard))
+    found = list(samples)[discard:]
+    if not found:
+        raise LangevinError("an ensemble needs at least one sample, got none; train longer or discard fewer")
+    return choose(found, select, n)
 
 
 def few(inputs: tuple[Any, ...]) -> bool:

@@ -68,7 +68,7 @@ class SampleStore:
         self.folder = Path(folder)
         self.samples = self._read_manifest()
         self.skipped: list[str] = []
-        self.chains = 1
+        self.chains = len({sample.chain for sample in self.samples}) or 1
         if skip_damaged:
             self.samples = [sample for sample in self.samples if self._is_sound(sample)]
 
@@ -147,8 +147,13 @@ class SampleStore:
             return []
         try:
             listed = json.loads(path.read_text())["samples"]
-            return [Sample(self.folder / s["file"], s["step"], s["sha256"], s["about"]) for s in listed]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            chains = [s["about"].get("chain", 0) for s in listed]  # only an exported folder tells them apart
+            number = {chain: index for index, chain in enumerate(dict.fromkeys(chains))}
+            return [
+                Sample(self.folder / s["file"], s["step"], s["sha256"], s["about"], number[chain])
+                for s, chain in zip(listed, chains, strict=True)
+            ]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise LangevinError(f"expected a manifest of samples in {path}, it cannot be read: {error!r}") from None
 
     def _write_manifest(self, samples: Iterable[Sample]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 PIPELINES = {"language-model": "text-generation", "classify": "text-classification", "caption": "image-to-text"}
@@ -16,9 +17,9 @@ USE = {
 }
 
 
-def model_card(config: dict[str, Any], name: str, recipe: str, command: str) -> str:
+def model_card(config: dict[str, Any], name: str, recipe: str, commands: Sequence[str]) -> str:
     """YAML front matter, how to use it, how good it is, how it was made."""
-    return "\n".join([*front_matter(config, name), "", *body(config, name, recipe, command), ""])
+    return "\n".join([*front_matter(config, name), "", *body(config, name, recipe, commands), ""])
 
 
 def front_matter(config: dict[str, Any], name: str) -> list[str]:
@@ -41,7 +42,7 @@ def front_matter(config: dict[str, Any], name: str) -> list[str]:
     return [*lines, "---"]
 
 
-def body(config: dict[str, Any], name: str, recipe: str, command: str) -> list[str]:
+def body(config: dict[str, Any], name: str, recipe: str, commands: Sequence[str]) -> list[str]:
     m, sampler = config["model"], config["sampler"]
     n = config["samples"]
     drawn = f"{n} sample{'s' if n > 1 else ''} of the weights"
@@ -54,8 +55,8 @@ def body(config: dict[str, Any], name: str, recipe: str, command: str) -> list[s
         "## Use", "", "```python", "import langevin", "", 'model = langevin.load("FOLDER")',
         USE[config["task"]], "```", "",
         "## How good it is", "", *results(config), "",
-        "## How it was made", "", "```", "langevin train recipe.toml", command, "```", "",
-        "with this `recipe.toml`; the training data are not part of this folder:", "", "```toml", recipe.strip(), "```",
+        "## How it was made", "", "```", *commands, "```", "",
+        "The run's `recipe.toml`; the training data are not part of this folder:", "", "```toml", recipe.strip(), "```",
     ]
 
 

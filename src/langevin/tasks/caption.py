@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch.nn import functional as F
 
 from ..data.buckets import Buckets
 from ..data.captioned import CaptionBatch, CaptionSet, images_with_features, joint_sha256, open_captioned
-from ..data.captions import Captions, build_vocabulary, parse_karpathy, parse_token_lines
+from ..data.captions import Captions, build_vocabulary, parse_karpathy, parse_token_lines, words_of
 from ..data.corpora import read_text
 from ..data.vocab import Vocabulary
 from ..errors import LangevinError
@@ -21,6 +22,8 @@ from ..nn.captioner import Captioner
 from ..nn.initialise import initialise
 from ..recipe import CaptionData, Recipe
 from .base import Batch, Carry, refuse_changed_data
+
+log = logging.getLogger("langevin")
 
 SCORED_AT_ONCE = 256
 
@@ -50,7 +53,11 @@ class CaptionTask:
         sha256 = joint_sha256(self.captions, self.features)
         refuse_changed_data(data.corpus, sha256, facts)
         self.images = images_with_features(self.captions, self.features, allow_missing=data.allow_missing)
-        left_out = sum(map(len, self.captions.splits.values())) - sum(map(len, self.images.values()))
+        listed = sum(map(len, self.captions.splits.values()))
+        left_out = listed - sum(map(len, self.images.values()))
+        if left_out and facts is None:
+            log.info("%d of %d images have no features in %s and are left out (allow_missing)",
+                     left_out, listed, self.features.source)
         self.vocabulary = vocabulary or build_vocabulary(self.captions, data.min_count, data.max_vocab)
         self.evaluated = {split: self.caption_set(names, self.captions) for split, names in self.images.items()}
         self.training = Buckets(self.evaluated["train"].lengths, data.batch_size, recipe.run.seed)
@@ -76,6 +83,11 @@ class CaptionTask:
             raise LangevinError(
                 f"{len(missing)} of {len(texts)} images of {path} have no features in {self.features.source}, first "
                 f"{missing[0]!r}; add their features or remove their captions"
+            )
+        if not any(words_of(text) for captions in texts.values() for text in captions):
+            raise LangevinError(
+                f"expected captions with words in {path}, got none in the captions of {len(texts)} images; pass "
+                f"captions of letters or digits"
             )
         self.images["file"] = list(texts)
         self.evaluated["file"] = self.caption_set(list(texts), Captions(texts, {}, ""))
