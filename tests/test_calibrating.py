@@ -52,6 +52,8 @@ def test_other_runs_and_files(result, classifier_run, tmp_path):
     path = tmp_path / "other.json"
     path.write_text(json.dumps(result))
     assert other_methods(path, "test")[0]["run: last sample"] == result["methods"]["last sample"]
+    with pytest.raises(LangevinError, match=r"expected numbers of the valid split in .*, got those of test; "):
+        other_methods(path, "valid")
     path.write_text('{"methods": {"a": {}}}')
     with pytest.raises(LangevinError, match="expected a run folder or what"):
         other_methods(path, "test")

@@ -1,8 +1,11 @@
 """Answers from a run folder: the average and spread of the samples; alone as in company; the data may be gone."""
 
+import json
+
 import pytest
 import torch
 
+import langevin
 from langevin import LangevinError
 from langevin.classifying import Classifier, answers, imbalance, remarks
 from langevin.recipe import load_recipe
@@ -66,12 +69,19 @@ def test_texts_of_a_hundred_thousand_words_are_cut_and_it_is_said(run):
     assert remarks(run, encoded) == ["texts cut after 12 words (max_words of the run): 1"]
 
 
-def test_free_text_for_a_model_of_tokens_is_cut_at_its_punctuation(tmp_path):
-    corpus = write_questions(tmp_path / "q.txt")
-    out = tmp_path / "run"
-    start(load_recipe("classify", [f"corpus={corpus}", *TINY_CLASSIFIER, "epochs=1.5"]), out).run()
-    corpus.unlink()  # answering needs no data
-    run = Classifier(out)
+@pytest.fixture(scope="module")
+def tokenised_run(tmp_path_factory):
+    """Of 'label text' lines, which are gone: answering needs no data."""
+    folder = tmp_path_factory.mktemp("tokenised")
+    corpus = write_questions(folder / "q.txt")
+    recipe = load_recipe("classify", [f"corpus={corpus}", *TINY_CLASSIFIER, "epochs=1.5", "max_words=12"])
+    start(recipe, folder / "run").run()
+    corpus.unlink()
+    return folder / "run"
+
+
+def test_free_text_for_a_model_of_tokens_is_cut_at_its_punctuation(tokenised_run):
+    run = Classifier(tokenised_run)
     assert run.tokens == "space"
     tokenised, glued = run.encode(["who was Homer ?"]).sentences[0], "who was Homer?"
     assert run.encode([glued], free=True).sentences[0].equal(tokenised)
@@ -79,6 +89,29 @@ def test_free_text_for_a_model_of_tokens_is_cut_at_its_punctuation(tmp_path):
     run.predict({"texts": [tokenised]})
     with pytest.raises(LangevinError, match="found nothing"):
         run.open_task()
+
+
+def test_words_that_punctuation_makes_too_many_are_told_to_be_cut(tokenised_run):
+    """Six pieces by white space, thirteen words by punctuation; the limit is twelve."""
+    encoded = Classifier(tokenised_run).encode(["so, so, so, so, so, so.!", "so, so, so, so, so, so."], free=True)
+    assert [len(sentence) for sentence in encoded.sentences] == [12, 12]
+    assert encoded.cut == [True, False]
+
+
+def test_the_command_the_predictor_and_the_estimator_give_the_same_answers(cli, tokenised_run):
+    texts = ["who was Homer?", "where is Rome?", "", "so very " * 9 + "snow?"]
+    code, out, said = cli("classify", tokenised_run, *texts, "--json")
+    assert code == 0, said
+    told = json.loads(out)["texts"]
+    decisions = langevin.load(tokenised_run).predict(texts)
+    estimator = langevin.BayesianTextClassifier.load(tokenised_run)
+    proba, also = estimator.predict_proba(texts), estimator.predict_with_uncertainty(texts)
+    for at, answer in enumerate(told):
+        assert list(decisions[at].probabilities.values()) == pytest.approx(list(answer["probabilities"].values()), 1e-5)
+        assert proba[at].tolist() == pytest.approx(list(answer["probabilities"].values()), 1e-5)
+        assert (decisions[at].empty, decisions[at].cut) == (answer["empty"], answer["cut"])
+        assert also["empty"][at] == answer["empty"]
+    assert [(d.empty, d.cut) for d in decisions] == [(False, False), (False, False), (True, False), (False, True)]
 
 
 def test_masks_differ_from_each_other_and_come_again(run):

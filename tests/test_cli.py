@@ -176,7 +176,7 @@ def test_damaged_sample_is_named_and_the_rest_usable(cli, copy):
 
 
 @pytest.mark.parametrize(("option", "message"), [
-    (["--samples", "9"], "between 1 and 4"), (["--select", "best"], "forward, backward, thinned"),
+    (["--samples", "9"], "between 1 and 4"), (["--select", "middle"], "forward, backward, thinned"),
     (["--split", "tset"], "train, valid, test"), (["--discard", "4"], "leaves none")])
 def test_impossible_selections_are_explained(cli, finished_run, option, message):
     code, _, messages = cli("evaluate", finished_run, *option)

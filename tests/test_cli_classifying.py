@@ -116,6 +116,9 @@ def test_classify_labelled_lines(cli, run, tmp_path):
         (["a", "--risk", "0.00001"], "the least that can is"),
         (["a", "--risk", "2"], "risk must be between 0 and 1"),
         (["a", "--statistic", "entropie"], "did you mean 'entropy'"),
+        (["a", "--statistic", "entropy"], "add --risk or --coverage, or leave --statistic out"),
+        (["a", "--coverage", "0.9", "--confidence", "0.9"], "add --risk or leave --confidence out"),
+        (["a", "--coverage", "1", "--statistic", "standard_deviation", "--samples", "1"], "got one, which has no"),
         (["--file", "absent.csv"], "found nothing"),
         (["a", "--out", "a.xls"], "expected --out to end in"),
     ],
@@ -150,6 +153,44 @@ def test_decide(cli, run, tmp_path):
     assert json.loads(cli("classify", run, "Rome", "--json")[1])["rule"]["value"] == 0.8
     code, _, said = cli("decide", run)
     assert (code, "--risk SHARE or --coverage SHARE" in said) == (2, True)
+
+
+def test_a_promise_that_is_not_exact_says_so(cli, run):
+    recipe = run / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("[run]\n", "[run]\npatience = 3\n"))
+    expected = "the validation sentences also chose when to stop"
+    code, out, said = cli("decide", run, "--risk", "0.4")
+    assert (code, expected in out) == (0, True), said
+    assert expected in json.loads(cli("decide", run, "--risk", "0.4", "--json")[1])["caution"]
+    code, out, said = cli("classify", run, "where is Rome ?", "--risk", "0.4", "--json")
+    assert (code, expected in said) == (0, True)
+    assert expected in json.loads(out)["caution"]
+    code, out, said = cli("classify", run, "where is Rome ?", "--coverage", "0.8", "--json")
+    assert (code, expected in said, json.loads(out)["caution"]) == (0, False, None)
+
+
+def test_labels_in_brackets_stand_as_they_are(cli, tmp_path):
+    """As in "[neg]", which must not be read as a style, nor ":cat:" as a picture."""
+    names = {"place": "[neg]", "person": "[/s]", "thing": ":cat:"}
+    corpus = write_questions(tmp_path / "q.csv", [(text, names[label]) for text, label in questions()])
+    settings = [a for override in [*TINY_CLASSIFIER, "epochs=1.5"] for a in ("--set", override)]
+    run = tmp_path / "[run]"
+    code, _, said = cli("train", "--task", "classify", "--train", corpus, "--out", run, *settings)
+    assert code == 0, said
+    assert all(f"{name} " in said.partition("classes: ")[2] for name in names.values())
+    code, out, said = cli("uncertain", run, "--split", "train", "--top", "40")
+    assert code == 0, said
+    assert all(name in out for name in names.values())
+    code, out, said = cli("curves", run)
+    assert (code, "[run]" in out) == (0, True), said
+
+
+def test_numbers_of_another_split_are_not_compared(cli, run, tmp_path):
+    other = tmp_path / "b.json"
+    other.write_text(cli("calibrate", run, "--split", "valid", "--mc-dropout", "0", "--json")[1])
+    code, _, said = cli("calibrate", run, "--mc-dropout", "0", "--other", other)
+    assert (code, "expected numbers of the test split" in said) == (2, True)
+    assert cli("calibrate", run, "--split", "valid", "--mc-dropout", "0", "--other", other)[0] == 0
 
 
 def test_uncertain_and_calibrate_and_curves(cli, run, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from langevin.deciding import (
     PERSON,
     Judged,
     Target,
+    caution,
     decide_run,
     decisions,
     judge,
@@ -24,7 +26,7 @@ from langevin.deciding import (
     read_rules,
     rule_for,
 )
-from langevin.posterior.decisions import DecisionRule
+from langevin.posterior.decisions import DecisionRule, learn_threshold
 from langevin.posterior.uncertainty import STATISTICS, predictive
 from langevin.workflow import Selection
 
@@ -136,9 +138,72 @@ def test_a_risk_out_of_reach_is_refused_with_the_best_that_can_be(run):
     assert not (run.folder.path / DECISIONS).exists()
 
 
+def test_one_sample_is_judged_by_what_it_says_itself(run):
+    alone = Classifier(run.folder.path, Selection(samples=1))
+    result, judged = decide_run(alone, Target("coverage", 0.9))
+    assert set(result["valid"]["aurc"]) == {"max_probability", "entropy"} == set(judged["valid"].curves())
+    assert result["rule"]["statistic"] in ("max_probability", "entropy")
+    for statistic in ("standard_deviation", "mutual_information"):
+        with pytest.raises(LangevinError, match=f"expected several samples to rank by {statistic}"):
+            rule_for(alone, Target("coverage", 0.9, None, statistic))
+
+
+def test_one_sample_pays_for_two_comparisons_only():
+    part = given(samples=1)
+    best = ranking(part)["best"]
+    scores, correct = part.scores(best), part.correct
+    expected = learn_threshold(scores, correct, risk=0.15, confidence=0.95, statistic=best, comparisons=2)
+    assert learn(Target("risk", 0.15), part) == expected
+
+
+def test_an_old_rule_by_the_spread_of_one_sample_is_learned_anew(run):
+    alone = Classifier(run.folder.path, Selection(samples=1))
+    rule_for(alone, Target("coverage", 0.9))
+    kept = json.loads((run.folder.path / DECISIONS).read_text())
+    kept["rules"][0]["rule"]["statistic"] = "mutual_information"
+    (run.folder.path / DECISIONS).write_text(json.dumps(kept))
+    assert rule_for(alone, None).statistic in ("max_probability", "entropy")
+
+
+RISK = DecisionRule("entropy", 0.3, "risk", 0.25, 0.95, 100, 50, 1, 0.2)
+
+
+def test_a_promise_on_data_that_chose_the_model_is_told_to_be_optimistic(run):
+    folder = run.folder
+    assert caution(run, RISK) is None
+    recipe, origin = folder.path / "recipe.toml", folder.path / "origin.json"
+    recipe.write_text(recipe.read_text().replace("[run]\n", "[run]\npatience = 3\n"))
+    assert caution(run, RISK) == (
+        "the validation sentences also chose when to stop, so the promise is a little optimistic; "
+        "train with patience=none for an exact one")
+    assert caution(run, replace(RISK, target="coverage", confidence=None)) is None  # which promises nothing
+    origin.write_text(json.dumps(folder.origin | {"temperature_choice": {}}))
+    assert "chose when to stop and the temperature, so" in caution(run, RISK)
+    assert decide_run(run, Target("risk", 0.5, 0.9))[0]["caution"] == caution(run, RISK)
+
+
+def test_a_promise_with_the_samples_that_validation_prefers_is_optimistic_too(run):
+    said = caution(Classifier(run.folder.path, Selection("best")), RISK)
+    assert "chose which samples to average, so" in said
+    assert said.endswith("; leave --select best out for an exact one")
+
+
+def test_a_student_inherits_the_choices_of_its_teacher(run, tmp_path):
+    student = shutil.copytree(run.folder.path, tmp_path / "student")
+    facts = run.folder.origin | {"teacher": {"run": str(run.folder.path)}}
+    (student / "origin.json").write_text(json.dumps(facts))
+    assert caution(Classifier(student), RISK) is None
+    recipe = run.folder.path / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("[run]\n", "[run]\npatience = 3\n"))
+    assert "when to stop" in caution(Classifier(student), RISK)
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
+        ((None, 0.9, 0.99, "auto"), "confidence 0.99, got a coverage; add --risk or leave --confidence out"),
+        ((None, None, 0.99, "auto"), "confidence 0.99, got none"),
+        ((None, None, None, "entropy"), "a risk or a coverage to learn by the statistic 'entropy', got neither"),
         ((0.1, 0.9, 0.95, "auto"), "either a risk or a coverage"),
         ((0.1, None, 0.95, "entropi"), "did you mean 'entropy'"),
     ],
@@ -146,6 +211,12 @@ def test_a_risk_out_of_reach_is_refused_with_the_best_that_can_be(run):
 def test_impossible_targets(asked, message):
     with pytest.raises(LangevinError, match=message):
         Target.asked(*asked)
+
+
+def test_targets_of_a_command():
+    assert Target.asked(None, None, None, "auto") is None
+    assert Target.asked(0.1, None, None, "entropy") == Target("risk", 0.1, 0.95, "entropy")
+    assert Target.asked(None, 0.9, None, "entropy") == Target("coverage", 0.9, None, "entropy")
 
 
 def test_a_damaged_file_of_rules_is_named(run):

@@ -6,10 +6,11 @@ import shutil
 
 import pytest
 
-from langevin.diagnose import checkpoint_kinetic, diagnose_runs, without_nan
+from langevin.diagnose import checkpoint_kinetic, diagnose_runs, moved, without_nan
+from langevin.pace import Pace
 from langevin.runfolder import RunFolder
 from langevin.samplers.santa import annealed
-from langevin.workflow import start
+from langevin.workflow import open_run_task, start
 
 LONGER = ("epochs=4", "burn_in=2", "sample_every=0.25")
 
@@ -28,6 +29,12 @@ def pair(text_file, tmp_path_factory):
                     "clip=norm", "clip_norm=0.01"]
         start(load_recipe("text", settings), folders[-1]).run()
     return folders
+
+
+def pace_of(path):
+    task = open_run_task(RunFolder(path))
+    settings = task.recipe.sampler.resolved(task.num_data)[1]
+    return Pace(task.recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
 
 
 def codes(result):
@@ -75,13 +82,43 @@ def test_kinetic_temperature_comes_from_the_checkpoint(pair):
     momenta = [t.double() for name, t in tensors.items() if name.endswith(".momentum")]
     squares = sum(float(m.square().sum()) for m in momenta) / sum(m.numel() for m in momenta)
     by_hand = (1 - group["friction"] / 2) * squares * group["num_data"] / group["lr"]
-    injected, measured = checkpoint_kinetic(RunFolder(pair[0]))
-    assert measured.value == pytest.approx(by_hand)
-    assert injected == group["temperature"]
+    reading = checkpoint_kinetic(RunFolder(pair[0]), pace_of(pair[0]))
+    assert reading.measured == pytest.approx(by_hand)
+    assert reading.injected == group["temperature"]
 
 
 def test_a_sampler_without_momenta_has_no_kinetic_temperature(finished_run):
-    assert checkpoint_kinetic(RunFolder(finished_run)) is None
+    assert checkpoint_kinetic(RunFolder(finished_run), pace_of(finished_run)) is None
+
+
+@pytest.mark.parametrize(
+    ("schedule", "trusted"),
+    [
+        (["lr_schedule=constant"], True),
+        (["lr_schedule=cyclical", "cycle=1"], False),
+        (["lr_schedule=step", "decay_after=1.9", "decay_every=9"], False),
+        (["lr_schedule=step", "decay_after=0.2", "decay_every=9"], True),
+        (["burn_in_temperature=0", "temperature_ramp=1"], False),
+    ],
+)
+def test_kinetic_temperature_of_a_moving_schedule_is_not_trusted(tiny, tmp_path, cli, schedule, trusted):
+    """Momenta of 50 steps (friction 0.1) hold the rates of all of these; an epoch has some 60."""
+    start(tiny("name=sghmc", "lr=0.02", "prior_var=1", "temperature=1", *schedule), tmp_path / "r").run()
+    result, _ = diagnose_runs([tmp_path / "r"], batches=2)
+    kinetic = next(t for t in result["temperatures"] if t["kind"] == "kinetic")
+    assert kinetic["trusted"] == trusted
+    if not trusted:
+        assert not any("kinetic" in finding["words"] for finding in result["verdict"])
+    _, printed, _ = cli("diagnose", tmp_path / "r", "--batches", "0", "--quiet")
+    assert ("not trusted: rate or temperature moved" in printed) == (not trusted)
+
+
+def test_momenta_remember_as_long_as_their_friction_is_small(tiny):
+    """The rate falls to a half at step 100: five times 1/friction steps later that is forgotten."""
+    pace = Pace(tiny("lr_schedule=step", "decay_after=1", "decay_every=9").run, 0.1, 1.0, 100)
+    assert [moved(pace, step, 0.1) for step in (100, 101, 149, 150)] == [False, True, True, False]
+    assert moved(pace, 150, 0.05)
+    assert moved(pace, 10_000, 0.0)  # without friction nothing is forgotten
 
 
 @pytest.mark.parametrize("name", ["santa", "sgnht"])

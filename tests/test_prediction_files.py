@@ -61,7 +61,7 @@ def test_lines_are_texts_or_labels_and_texts(tmp_path):
         ("in.csv", "id,words\n1,a\n", "expected a column 'text' .* the columns are 'id', 'words'"),
         ("in.csv", "text\n", "found none"),
         ("in.txt", "", "found none"),
-        ("in.csv", "text,id\na,1,2\n", "row 1 of .* has more cells"),
+        ("in.csv", "text,id\na,1,2\n", "line 2 of .* has more cells"),
         ("in.csv", "text,decision\na,accept\n", "has a column 'decision' already"),
         ("in.jsonl", "{", "not valid JSON"),
     ],

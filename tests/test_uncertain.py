@@ -29,6 +29,17 @@ def test_most_uncertain(classifier_run):
         most_uncertain(run, split="exam")
 
 
+def test_one_sample_is_ranked_by_entropy(classifier_run):
+    assert most_uncertain(Classifier(classifier_run), 1)[0]["statistic"] == "standard_deviation"
+    alone = Classifier(classifier_run, Selection(samples=1))
+    result, _ = most_uncertain(alone, 3)
+    assert result["statistic"] == "entropy"
+    assert result["sentences"] == most_uncertain(alone, 3, "entropy")[0]["sentences"]
+    assert {s["mutual_information"] for s in result["sentences"]} == {0.0}
+    with pytest.raises(LangevinError, match="expected several samples to rank by standard_deviation, got one"):
+        most_uncertain(alone, 3, "standard_deviation")
+
+
 def test_states_are_means_over_the_samples(classifier_run):
     run = Classifier(classifier_run)
     sentences = run.encode(["who was so very Homer ?", "bread", "where is Rome ?"]).sentences

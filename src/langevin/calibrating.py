@@ -14,11 +14,8 @@ from .classifying import Classifier
 from .data.sentences import KNOWN, read_corpus_of_sentences, read_texts
 from .errors import LangevinError
 from .posterior.calibration import Reliability, auroc, calibration_metrics, reliability, top_label
-from .posterior.uncertainty import STATISTICS, Predictive, PredictiveMoments, uncertainty_score
+from .posterior.uncertainty import Predictive, PredictiveMoments, statistics_of, uncertainty_score
 from .workflow import Begin
-
-SPREAD = ("mutual_information", "standard_deviation")
-"""Statistics that say nothing about a single sample."""
 
 
 def calibrate_run(
@@ -80,8 +77,8 @@ def scores(given: Predictive, labels: Tensor) -> dict[str, Any]:
 
 def told_apart(outside: Predictive, inside: Predictive) -> dict[str, float]:
     """For each statistic the probability that a text from outside is less certain than one from inside."""
-    names = [name for name in STATISTICS if outside.samples > 1 or name not in SPREAD]
-    return {name: auroc(uncertainty_score(name, outside), uncertainty_score(name, inside)) for name in names}
+    return {name: auroc(uncertainty_score(name, outside), uncertainty_score(name, inside))
+            for name in statistics_of(outside.samples)}
 
 
 def worded(classifier: Classifier, source: str) -> list[Tensor]:
@@ -102,7 +99,10 @@ def bins_of(method: dict[str, Any]) -> Reliability:
 
 
 def other_methods(path: Path, split: str, begin: Begin = lambda n: lambda: None) -> tuple[dict[str, Any], str]:
-    """The methods of another run, or of a file that `calibrate --json` made, under its name; and its split's hash."""
+    """The methods of another run, or of a file that `calibrate --json` made, under its name; and its split's hash.
+
+    A file about another split is refused.
+    """
     if path.is_dir():
         result = calibrate_run(Classifier(path), split, begin=begin)
     else:
@@ -110,8 +110,12 @@ def other_methods(path: Path, split: str, begin: Begin = lambda n: lambda: None)
             result = json.loads(path.read_text())
             for method in result["methods"].values():
                 bins_of(method)
+            told = result["split"]
         except (OSError, ValueError, KeyError, TypeError, AttributeError, LangevinError) as error:
             raise LangevinError(f"expected a run folder or what 'langevin calibrate --json' printed in {path}, "
                                 f"it cannot be read: {error!r}") from None
+        if told != split:
+            raise LangevinError(f"expected numbers of the {split} split in {path}, got those of {told}; "
+                                f"make it again with --split {split}, or compare on --split {told}")
     name = Path(result["run"]).name
     return {f"{name}: {method}": numbers for method, numbers in result["methods"].items()}, result["split_sha256"]

@@ -38,6 +38,21 @@ class Encoded:
     """Longer than the run's `max_words`; what follows was not read."""
 
 
+def encode_texts(
+    texts: Sequence[str], vocabulary: Vocabulary, tokens: str, max_words: int, *, free: bool = False
+) -> Encoded:
+    """Texts cut into words as in training.
+
+    In `free` text for a model of tokenised sentences ("this?", not "this ?") a piece that the model does not know
+    is cut at its punctuation.
+    """
+    words = [words_of(text, tokens) for text in texts]
+    if free and tokens == "space":
+        words = [split_unknown(own, vocabulary) for own in words]
+    sentences = [encode(own[:max_words], vocabulary) for own in words]
+    return Encoded(sentences, [not own for own in words], [len(own) > max_words for own in words])
+
+
 class Classifier:
     """A trained run opened to answer, with the samples that are to be averaged."""
 
@@ -76,19 +91,8 @@ class Classifier:
         return task
 
     def encode(self, texts: Sequence[str], *, free: bool = False) -> Encoded:
-        """Texts cut into words as in training.
-
-        In `free` text for a model of tokenised sentences ("this?", not "this ?") a piece that the model does not know
-        is cut at its punctuation.
-        """
-        most = self.data.max_words
-        words = [words_of(text, self.tokens) for text in texts]
-        cut = [len(own) > most for own in words]
-        words = [own[:most] for own in words]
-        if free and self.tokens == "space":
-            words = [split_unknown(own, self.vocabulary)[:most] for own in words]
-        sentences = [encode(own, self.vocabulary) for own in words]
-        return Encoded(sentences, [not own for own in words], cut)
+        """`encode_texts` as this run was trained."""
+        return encode_texts(texts, self.vocabulary, self.tokens, self.data.max_words, free=free)
 
     def each(self, groups: Groups, masks: int | None = None) -> Iterator[dict[str, Tensor]]:
         """log p of every class in every group, [sentences, classes], under one sample after the other.

@@ -27,14 +27,16 @@ from .posterior.decisions import (
     risk_coverage,
     threshold_at_coverage,
 )
-from .posterior.uncertainty import STATISTICS, Predictive, uncertainty_score
+from .posterior.uncertainty import STATISTICS, Predictive, statistics_of, uncertainty_score
 from .recipe.base import nearest
-from .runfolder import write_json
+from .runfolder import RECIPE, RunFolder, write_json
 from .tasks.classify import ClassifyTask
-from .workflow import Begin
+from .workflow import BEST, Begin
 
 DECISIONS = "decision.json"
 ACCEPT, PERSON = "accept", "send to a person"
+CONFIDENCE = 0.95
+"""Of a promised risk, unless another is asked for."""
 RISK_AT = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
 CURVE_POINTS = 200
 """Of a risk-coverage curve in a report; a figure has them all."""
@@ -51,15 +53,23 @@ class Target:
     """"auto": the one with the least area under the risk-coverage curve of the validation sentences."""
 
     @classmethod
-    def asked(cls, risk: float | None, coverage: float | None, confidence: float, statistic: str) -> Target | None:
-        """From the options of a command; None where neither was given."""
+    def asked(
+        cls, risk: float | None, coverage: float | None, confidence: float | None, statistic: str
+    ) -> Target | None:
+        """From the options of a command; None where neither was given. What would have no effect is refused."""
         if statistic not in ("auto", *STATISTICS):
             hint = nearest(statistic, STATISTICS)
             raise LangevinError(f"statistic must be auto or one of {', '.join(STATISTICS)}, got {statistic!r}{hint}")
         if risk is not None and coverage is not None:
             raise LangevinError("expected either a risk or a coverage, got both; leave one out")
         if risk is not None:
-            return cls("risk", risk, confidence, statistic)
+            return cls("risk", risk, CONFIDENCE if confidence is None else confidence, statistic)
+        if confidence is not None:
+            raise LangevinError(f"expected a risk to be promised with confidence {confidence:g}, got "
+                                f"{'none' if coverage is None else 'a coverage'}; add --risk or leave --confidence out")
+        if coverage is None and statistic != "auto":
+            raise LangevinError(f"expected a risk or a coverage to learn by the statistic {statistic!r}, got neither; "
+                                f"add --risk or --coverage, or leave --statistic out")
         return None if coverage is None else cls("coverage", coverage, None, statistic)
 
 
@@ -83,7 +93,7 @@ class Judged:
         return uncertainty_score(statistic, self.given)
 
     def curves(self) -> dict[str, RiskCoverage]:
-        return {name: risk_coverage(self.scores(name), self.correct) for name in STATISTICS}
+        return {name: risk_coverage(self.scores(name), self.correct) for name in statistics_of(self.given.samples)}
 
 
 def judge(classifier: Classifier, splits: tuple[str, ...], begin: Begin = lambda n: lambda: None) -> dict[str, Judged]:
@@ -110,11 +120,12 @@ def learn(target: Target, valid: Judged) -> DecisionRule:
     """The threshold for a target; a risk that cannot be promised is refused with the least that can."""
     statistic, comparisons = target.statistic, 1
     if statistic == "auto":
-        statistic, comparisons = best_statistic(valid.given, valid.labels)[0], len(STATISTICS)
+        statistic, areas = best_statistic(valid.given, valid.labels)
+        comparisons = len(areas)
     scores, correct = valid.scores(statistic), valid.correct
     if target.kind == "coverage":
         return threshold_at_coverage(scores, correct, coverage=target.value, statistic=statistic)
-    confidence = 0.95 if target.confidence is None else target.confidence
+    confidence = CONFIDENCE if target.confidence is None else target.confidence
     return learn_threshold(
         scores, correct, risk=target.value, confidence=confidence, statistic=statistic, comparisons=comparisons
     )
@@ -125,8 +136,10 @@ def rule_for(classifier: Classifier, target: Target | None, begin: Begin = lambd
     kept = read_rules(classifier.folder.path)
     if target is None:
         target = Target(**kept[-1]["asked"]) if kept else DEFAULT
+    usable = statistics_of(len(classifier.samples))
     for entry in kept:
-        if entry["asked"] == asdict(target) and entry["samples"] == classifier.fingerprint:
+        same = entry["asked"] == asdict(target) and entry["samples"] == classifier.fingerprint
+        if same and entry["rule"]["statistic"] in usable:
             return DecisionRule.from_json(json.dumps(entry["rule"]))
     rule = learn(target, judge(classifier, ("valid",), begin)["valid"])
     keep_rule(classifier, target, rule)
@@ -161,6 +174,30 @@ def keep_rule(classifier: Classifier, target: Target, rule: DecisionRule) -> Non
     write_json(classifier.folder.path / DECISIONS, {"format": 1, "rules": [*others, entry]})
 
 
+def caution(classifier: Classifier, rule: DecisionRule) -> str | None:
+    """Why a promised risk is not exact: its validation sentences also chose the model. None where they did not."""
+    chosen = chosen_on_validation(classifier.folder)
+    if classifier.selection.how == BEST:
+        chosen["which samples to average"] = f"leave --select {BEST} out"
+    if rule.target != "risk" or not chosen:
+        return None
+    return (f"the validation sentences also chose {' and '.join(chosen)}, so the promise is a little optimistic; "
+            f"{' and '.join(chosen.values())} for an exact one")
+
+
+def chosen_on_validation(folder: RunFolder) -> dict[str, str]:
+    """What the validation sentences chose of a run (or of its teacher), and how to take the choice from them."""
+    facts, chosen = folder.origin, dict[str, str]()
+    if folder.recipe.run.patience is not None:
+        chosen["when to stop"] = "train with patience=none"
+    if "temperature_choice" in facts:
+        chosen["the temperature"] = "name a temperature"
+    teacher = Path(facts["teacher"]["run"]) if "teacher" in facts else None
+    if teacher is not None and (teacher / RECIPE).is_file():
+        chosen |= chosen_on_validation(RunFolder(teacher))
+    return chosen
+
+
 def decisions(rule: DecisionRule, given: Predictive, encoded: Encoded) -> list[str]:
     """What to do with each answer."""
     accepted = rule.decide(uncertainty_score(rule.statistic, given)).tolist()
@@ -176,7 +213,7 @@ def decide_run(classifier: Classifier, target: Target, begin: Begin = lambda n: 
     keep_rule(classifier, target, rule)
     result = {
         "run": str(classifier.folder.path), "samples": len(classifier.samples), "skipped": classifier.skipped,
-        "asked": asdict(target), "rule": json.loads(rule.to_json()),
+        "asked": asdict(target), "rule": json.loads(rule.to_json()), "caution": caution(classifier, rule),
         "valid": ranking(judged["valid"]), "test": None,
     }
     if "test" in judged:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from .draws import Draws, Gradients, chains_of, collect
 from .errors import LangevinError
+from .pace import Pace
 from .posterior.diagnostics import (
     Array,
     autocorrelation,
@@ -32,6 +34,10 @@ from .train import prepare_device, split_prefix
 from .workflow import Begin, open_run_task
 
 LAGS = 10
+REMEMBERED = 5.0
+"""Momenta of friction α hold less than a hundredth of what they held REMEMBERED/α steps before."""
+MOVED = 0.01
+"""Relative change of learning rate or temperature in that time from which a kinetic temperature is not trusted."""
 
 
 def diagnose_runs(
@@ -63,7 +69,8 @@ def diagnose_runs(
         "task": task.name, "runs": [str(path) for path in paths], "split": split, "sampler": name,
         "chains": len(chains), "draws": draws.held_out.shape[1], "discarded": discard, "gradient_batches": whole,
     }
-    warmths = temperatures(chains, draws, gradients)
+    pace = Pace(chains[0].recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
+    warmths = temperatures(chains, draws, gradients, pace)
     return facts | summarise(draws, warmths, clipped_share(chains)), draws
 
 
@@ -115,7 +122,7 @@ def layer_numbers(draws: Draws, name: str) -> dict[str, float | int]:
     }
 
 
-def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients) -> list[Warmth]:
+def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients, pace: Pace) -> list[Warmth]:
     """Configurational over the draws, and kinetic from the last checkpoints where the sampler has momenta.
 
     The configurational one is not trusted under a flat prior, which does not confine the weights.
@@ -127,23 +134,27 @@ def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients) ->
         )
         injected = float(draws.temperature.mean())
         made.append(Warmth("configurational", injected, warm.value, warm.error, gradients.prior_var is not None))
-    readings = [reading for chain in chains if (reading := checkpoint_kinetic(chain))]
+    readings = [reading for chain in chains if (reading := checkpoint_kinetic(chain, pace))]
     if readings:
-        measured = pooled([(warm, 1) for _, warm in readings])
-        injected = sum(temperature for temperature, _ in readings) / len(readings)
-        made.append(Warmth("kinetic", injected, measured.value, measured.error))
+        warm = pooled([(Measured(reading.measured, reading.error), 1) for reading in readings])
+        injected = sum(reading.injected for reading in readings) / len(readings)
+        trusted = all(reading.trusted for reading in readings)
+        made.append(Warmth("kinetic", injected, warm.value, warm.error, trusted))
     return made
 
 
-def checkpoint_kinetic(chain: RunFolder) -> tuple[float, Measured] | None:
-    """(injected, measured) in the last step of a chain; None without momenta or at a learning rate of 0."""
+def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> Warmth | None:
+    """The kinetic temperature in the last step of a chain; None without momenta or at a learning rate of 0.
+
+    Momenta carry the rates of the steps that made them: not trusted where rate or temperature moved meanwhile.
+    """
     loaded = chain.load_checkpoint()
     if loaded is None:
         return None
     tensors, progress = loaded
     group = progress["groups"][0]
     state: dict[str, dict[str, Any]] = split_prefix(split_prefix(tensors).get("sampler", {}))
-    parts = []
+    parts, frictions = [], list[float]()
     for memory in state.values():
         if "momentum" not in memory or not group["lr"] or not memory["momentum"].numel():
             continue
@@ -151,12 +162,23 @@ def checkpoint_kinetic(chain: RunFolder) -> tuple[float, Measured] | None:
         if "second_moment" in memory:
             settings = preconditioner_settings(group)
             gains = gain(memory["second_moment"], **{key: settings[key] for key in ("eps", "eps_inside", "ceiling")})
+        friction = memory.get("friction", group["friction"])
         warm = kinetic_temperature(
-            memory["momentum"], lr=group["lr"], num_data=group["num_data"], gain=gains,
-            friction=memory.get("friction", group["friction"]),
+            memory["momentum"], lr=group["lr"], num_data=group["num_data"], gain=gains, friction=friction
         )
         parts.append((warm, memory["momentum"].numel()))
-    return (last_injected(group), pooled(parts)) if parts else None
+        frictions.append(float(torch.as_tensor(friction).double().mean()))
+    if not parts:
+        return None
+    measured, trusted = pooled(parts), not moved(pace, progress["step"], min(frictions))
+    return Warmth("kinetic", last_injected(group), measured.value, measured.error, trusted)
+
+
+def moved(pace: Pace, step: int, friction: float) -> bool:
+    """Whether learning rate or temperature changed in the last steps before `step`, those that momenta remember."""
+    first = max(0, step - math.ceil(REMEMBERED / friction)) if friction > 0 else 0
+    curves = [[at(number) for number in range(first, step)] for at in (pace.lr_at, pace.temperature_at)]
+    return any(max(curve) - min(curve) > MOVED * max(curve) for curve in curves)
 
 
 def last_injected(group: dict[str, Any]) -> float:

@@ -15,6 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
+from .classifying import Encoded
 from .errors import LangevinError
 from .fitted_run import FittedRun, data_beside, values_of, write_training
 from .posterior.uncertainty import Predictive
@@ -139,7 +140,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         numbers = {"probability": given.confidence, "std": given.label_std, "entropy": given.total,
                    "mutual_information": given.epistemic, "disagreement": given.disagreement}
         return {"label": self.classes_[given.label.numpy()], **{name: own.numpy() for name, own in numbers.items()},
-                "empty": np.array(self.run_.classifier.encode(self._texts(X)).empty)}
+                "empty": np.array(self._encode(X).empty)}
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Copy the run (samples, recipe, vocabulary) to a folder that the commands of langevin understand too."""
@@ -171,9 +172,11 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _predict(self, X: Any) -> Predictive:
         check_is_fitted(self)
-        texts = self._texts(X)
-        sentences = self.run_.classifier.encode(texts).sentences
-        return self.run_.classifier.predict({"texts": sentences})["texts"]
+        return self.run_.classifier.predict({"texts": self._encode(X).sentences})["texts"]
+
+    def _encode(self, X: Any) -> Encoded:
+        """Texts as `langevin classify` reads them."""
+        return self.run_.classifier.encode(self._texts(X), free=True)
 
     def _texts(self, X: Any) -> list[str]:
         """Texts as a list; anything that is not a row of texts is refused."""

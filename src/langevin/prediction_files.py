@@ -42,9 +42,6 @@ def read_rows(
         rows = plain_lines(text, labelled)
     else:
         kept = [row for _, row in rows_of(text, str(path))]
-        for number, row in enumerate(kept, 1):
-            if None in row:
-                raise LangevinError(f"row {number} of {path} has more cells than the first line has columns; mend it")
         if label_column is None and usual_label is not None and kept and usual_label in kept[0]:
             label_column = usual_label
         texts = [cell(row, text_column, str(path)).strip() for row in kept]

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from .captioning import AveragedDecoder, Search, as_one, describe, search_captions, word_probabilities
+from .classifying import encode_texts
 from .data.buckets import by_length, pad
 from .data.image_features import ImageFeatures
-from .data.tokens import encode, words_of
 from .data.vocab import Vocabulary
 from .errors import LangevinError
-from .explain import with_start
+from .explain import as_prompt, with_start
 from .generate import generate
 from .posterior.ensemble import Ensemble
 from .posterior.store import Sample
@@ -83,7 +83,7 @@ class LanguagePredictor(Predictor):
         """The most probable tokens after this text."""
         if top < 1:
             raise LangevinError(f"expected at least one token to show, got top={top}")
-        context = with_start(self.vocabulary, text)[None].to(self.device)
+        context = as_prompt(self.vocabulary, text)[None].to(self.device)
         each = self.ensemble.log_probs(context, each=True).each
         assert each is not None
         p, std = mean_and_std(each[:, 0, -1])
@@ -96,7 +96,7 @@ class LanguagePredictor(Predictor):
     ) -> str:
         """The text that follows the prompt, `length` tokens of it."""
         stream = generate(
-            self.model, self.samples, with_start(self.vocabulary, prompt), length, temperature=temperature, seed=seed,
+            self.model, self.samples, as_prompt(self.vocabulary, prompt), length, temperature=temperature, seed=seed,
             top_k=top_k, top_p=top_p,
         )
         return self.vocabulary.decode(list(stream)).decode("utf-8", "replace")
@@ -120,27 +120,31 @@ class Decision:
     total: float
     aleatoric: float
     epistemic: float
+    empty: bool = False
+    """No word at all: the answer is the shares of the classes in training."""
+    cut: bool = False
+    """Longer than the run's `max_words`; what follows was not read."""
 
 
 class SentencePredictor(Predictor):
     """A classifier of sentences."""
 
     def predict(self, texts: str | Sequence[str]) -> list[Decision]:
-        """One decision for each text."""
+        """One decision for each text, the same as by `langevin classify`."""
         texts = [texts] if isinstance(texts, str) else list(texts)
         if not texts:
             raise LangevinError("expected at least one text, got none")
         data = self.recipe.data
         assert isinstance(data, SentenceData)
-        how = self.facts["tokens"]
-        sentences = [encode(words_of(text, how)[: data.max_words], self.vocabulary) for text in texts]
-        found = predictive(self._log_probs(sentences))
+        encoded = encode_texts(texts, self.vocabulary, self.facts["tokens"], data.max_words, free=True)
+        found = predictive(self._log_probs(encoded.sentences))
         names = self.facts["label_names"]
         measures = (found.probabilities, found.std, found.label, found.total, found.aleatoric, found.epistemic)
+        columns = [*(measure.tolist() for measure in measures), encoded.empty, encoded.cut]
         decisions = []
-        for p, std, label, *uncertainty in zip(*(measure.tolist() for measure in measures), strict=True):
+        for p, std, label, *rest in zip(*columns, strict=True):
             each, spread = (dict(zip(names, values, strict=True)) for values in (p, std))
-            decisions.append(Decision(names[label], p[label], each, spread, *uncertainty))
+            decisions.append(Decision(names[label], p[label], each, spread, *rest))
         return decisions
 
     def _log_probs(self, sentences: list[Tensor]) -> Tensor:

@@ -33,16 +33,18 @@ class Landscape:
 
 
 def most_uncertain(
-    classifier: Classifier, top: int = 10, statistic: str = "standard_deviation", split: str = "test",
+    classifier: Classifier, top: int = 10, statistic: str | None = None, split: str = "test",
     begin: Begin = lambda n: lambda: None, *, states: bool = False,
 ) -> tuple[dict[str, Any], Landscape | None]:
     """The `top` least certain sentences with mean and spread of their true and their predicted class over the samples.
 
-    With `states`, also the states and scores of (at most MOST_POINTS) sentences.
+    `statistic` ranks them: standard_deviation unless said otherwise, entropy where there is one sample. With `states`,
+    also the states and scores of (at most MOST_POINTS) sentences.
     """
     task = classifier.open_task()
     if split not in task.splits:
         raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    statistic = statistic or ("standard_deviation" if len(classifier.samples) > 1 else "entropy")
     rows = [number for number, sentence in enumerate(task.sentences[split]) if len(sentence)]
     sentences, truth = [task.sentences[split][n] for n in rows], task.targets[split][torch.tensor(rows)]
     advance = begin(len(classifier.samples) * (2 if states else 1))

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import re
 
 import pytest
 import torch
@@ -92,9 +93,20 @@ def test_ties_are_accepted_or_refused_together():
 def test_an_unreachable_risk_names_what_can_be_reached():
     """One coverage of 100 items without error: the bound is 1 − 0.05^(1/100) = 0.0295."""
     scores, correct = torch.arange(200) / 200, torch.arange(200) < 100
-    with pytest.raises(LangevinError, match=r"the least that can is 0\.0295, at coverage 0\.500 \(0 errors in 100\)"):
+    with pytest.raises(LangevinError, match=r"the least that can is 0\.0296, at coverage 0\.500 \(0 errors in 100\)"):
         learn_threshold(scores, correct, risk=0.01, coverages=(0.5,))
     assert learn_threshold(scores, correct, risk=0.0296, coverages=(0.5,)).accepted == 100
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_risk_that_is_named_can_be_promised(seed):
+    g = torch.Generator().manual_seed(seed)
+    scores = torch.rand(300, generator=g)
+    correct = torch.rand(300, generator=g) > 0.3 * scores
+    with pytest.raises(LangevinError, match="the least that can is") as refused:
+        learn_threshold(scores, correct, risk=0.001)
+    least = float(re.search(r"the least that can is ([\d.]+),", str(refused.value))[1])
+    assert learn_threshold(scores, correct, risk=least).value == least
 
 
 def rising(u):

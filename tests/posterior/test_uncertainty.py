@@ -82,6 +82,15 @@ def test_one_sample_has_no_spread():
     result = predictive(random_samples(samples=1))
     for nothing in (result.std, result.epistemic, result.disagreement):
         assert not nothing.any()
+    rough = predictive(random_samples(samples=1, items=500).float(), torch.float32)
+    assert not rough.epistemic.any()  # not even rounding
+
+
+@pytest.mark.parametrize("statistic", ["mutual_information", "standard_deviation"])
+def test_one_sample_is_not_ranked_by_its_spread(statistic):
+    with pytest.raises(LangevinError, match="got one, which has no spread; use max_probability or entropy"):
+        uncertainty_score(statistic, predictive(random_samples(samples=1)))
+    assert uncertainty_score("entropy", predictive(random_samples(samples=1))).shape == (11,)
 
 
 def test_mutual_information_is_never_negative():

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from ..classifying import Classifier, answers, remarks
-from ..deciding import Target, decide_run, decisions, rule_for
+from ..deciding import CONFIDENCE, Target, caution, decide_run, decisions, rule_for
 from ..errors import LangevinError
 from ..posterior.decisions import DecisionRule
 from ..prediction_files import Rows, check_target, read_rows, write_answers
@@ -24,7 +24,7 @@ SHOWN = 40
 
 Risk = Annotated[float | None, typer.Option(help="at most this share of errors among the accepted answers")]
 Coverage = Annotated[float | None, typer.Option(help="accept about this share of the answers")]
-Confidence = Annotated[float, typer.Option(help="with which the risk is promised")]
+Confidence = Annotated[float | None, typer.Option(help=f"with which the risk is promised (default: {CONFIDENCE:g})")]
 Statistic = Annotated[
     str, typer.Option(help="auto, max_probability, entropy, mutual_information or standard_deviation")
 ]
@@ -43,7 +43,7 @@ def classify(
     labelled: Annotated[bool, typer.Option("--labelled", help="the lines of the file are 'label text'")] = False,
     risk: Risk = None,
     coverage: Coverage = None,
-    confidence: Confidence = 0.95,
+    confidence: Confidence = None,
     statistic: Statistic = "auto",
     overwrite: Overwrite = False,
     quiet: Quiet = False,
@@ -65,13 +65,14 @@ def classify(
     answered = [a | {"decision": d} for a, d in zip(answers(run, rows.texts, encoded, given), decided, strict=True)]
     if out is not None:
         write_answers(out, rows.kept, answered)
-    scored = error_of(run, rows, answered)
-    for said in [*(f"skipped: {problem}" for problem in run.skipped), *remarks(run, encoded), *scored.pop("said", [])]:
+    scored, doubt = error_of(run, rows, answered), caution(run, rule) if rule else None
+    for said in [*(f"skipped: {problem}" for problem in run.skipped), *remarks(run, encoded), *scored.pop("said", []),
+                 *([doubt] if doubt else [])]:
         messages.print(Text(said, style="yellow"), soft_wrap=True)
     if as_json:
         told = json.loads(rule.to_json()) if rule else None
         print(json.dumps({"run": str(folder), "samples": len(run.samples), "skipped": run.skipped, "rule": told,
-                          "out": str(out) if out else None, **scored, "texts": answered}))
+                          "caution": doubt, "out": str(out) if out else None, **scored, "texts": answered}))
     else:
         show_answers(answered, rule, len(run.samples), out, scored)
 
@@ -144,7 +145,7 @@ def decide(
     selection: Selection,
     risk: Risk = None,
     coverage: Coverage = None,
-    confidence: Confidence = 0.95,
+    confidence: Confidence = None,
     statistic: Statistic = "auto",
     figure: Annotated[Path | None, typer.Option(help="draw risk against coverage into this file")] = None,
     quiet: Quiet = False,

@@ -69,8 +69,9 @@ def uncertain(
     selection: Selection,
     top: Annotated[int, typer.Option(min=1, help="how many sentences")] = 10,
     statistic: Annotated[
-        str, typer.Option(help="standard_deviation, entropy, mutual_information or max_probability")
-    ] = "standard_deviation",
+        str | None, typer.Option(help="standard_deviation (default; of one sample entropy), entropy, "
+                                      "mutual_information or max_probability")
+    ] = None,
     split: Split = "test",
     figure: Annotated[Path | None, typer.Option(help="draw all sentences by t-SNE, these circled")] = None,
     quiet: Quiet = False,

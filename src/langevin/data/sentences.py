@@ -118,18 +118,28 @@ def labelled_rows(text: str, path: str, text_column: str, label_column: str) -> 
 
 
 def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a CSV, TSV or JSON file by column, numbered from 1; a column that a row lacks is None."""
+    """The rows of a CSV, TSV or JSON file by column, numbered from 1; a column that a row lacks is None.
+
+    Cells beyond the columns of the first line and quotes that are not closed are refused: text would be lost.
+    """
     kind = kind_of(path)
     if kind == "json":
         yield from enumerate(json_rows(text, path), 1)
         return
-    before = csv.field_size_limit(LONGEST_FIELD)
+    before, last = csv.field_size_limit(LONGEST_FIELD), 0
     try:
         lines = io.StringIO(text, newline="")
         tabbed = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        yield from enumerate(tabbed if kind == "tsv" else csv.DictReader(lines), 1)
+        reader = tabbed if kind == "tsv" else csv.DictReader(lines, strict=True)
+        last = reader.line_num if reader.fieldnames else 0
+        for number, row in enumerate(reader, 1):
+            last = reader.line_num
+            if None in row:
+                how = "take the tabs out of its text" if kind == "tsv" else "put a text with commas in quotes"
+                raise LangevinError(f"line {last} of {path} has more cells than the first line has columns; {how}")
+            yield number, row
     except csv.Error as error:
-        raise LangevinError(f"{path} is not valid {kind.upper()}: {error}") from None
+        raise LangevinError(f"{path} is not valid {kind.upper()} after line {last}: {error}; mend its quotes") from None
     finally:
         csv.field_size_limit(before)
 

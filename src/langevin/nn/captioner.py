@@ -46,7 +46,7 @@ class Captioner(nn.Module):
 
     def forward(self, features: Tensor, tokens: Tensor) -> Tensor:
         """[rows, width] and [rows, time] from `<start>` on → logits [rows, time, vocabulary] of the next words."""
-        logits: Tensor = self.output(self.hidden(features, tokens))
+        logits: Tensor = self.output(self.hidden(features, tokens).contiguous())
         return logits
 
     def hidden(self, features: Tensor, tokens: Tensor) -> Tensor:

@@ -30,4 +30,5 @@ class LanguageModel(nn.Module):
         """[rows, time] → logits [rows, time, vocabulary] and the state after the last token."""
         vectors = self.words(self.embedding(tokens), tokens, self.embedding.num_embeddings)
         hidden, carry = self.recurrent(self.dropout(vectors), carry)
-        return self.output(self.dropout(hidden)), carry
+        # in rows: torch would multiply a transposed tensor by a frozen weight row by row, up to six times as long
+        return self.output(self.dropout(hidden).contiguous()), carry

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..errors import LangevinError
 from .calibration import check_pairs
-from .uncertainty import STATISTICS, Uncertain, uncertainty_score
+from .uncertainty import Uncertain, statistics_of, uncertainty_score
 
 COVERAGES = tuple(k / 10 for k in range(1, 11))
 """The coverages that `learn_threshold` tries, fixed before the labels are seen. A finer grid finds more coverage on
@@ -70,10 +70,11 @@ def aurc(scores: Tensor, correct: Tensor) -> float:
 def best_statistic(given: Uncertain, labels: Tensor) -> tuple[str, dict[str, float]]:
     """The statistic whose ranking has the least area under the risk-coverage curve, and the area of each.
 
-    To learn a threshold for the winner on the same data, pass `comparisons=len(STATISTICS)` to `learn_threshold`.
+    To learn a threshold for the winner on the same data, pass the number of areas as `comparisons` to
+    `learn_threshold`.
     """
     correct = given.label == labels.to(given.label)
-    areas = {name: aurc(uncertainty_score(name, given), correct) for name in STATISTICS}
+    areas = {name: aurc(uncertainty_score(name, given), correct) for name in statistics_of(given.samples)}
     return min(areas, key=lambda name: areas[name]), areas
 
 
@@ -159,9 +160,10 @@ def learn_threshold(
             bound = risk_upper_bound(errors, accepted, delta)
             return DecisionRule(statistic, threshold, "risk", risk, confidence, len(s), accepted, errors, bound)
     bound, accepted, errors = least_bound(points, delta)
+    least = math.ceil(bound * 1e4) / 1e4  # rounded down it would be refused again
     raise LangevinError(
         f"a risk of {risk:g} cannot be promised with confidence {confidence:g} on {len(s)} validation items: the least "
-        f"that can is {bound:.4f}, at coverage {accepted / len(s):.3f} ({errors} errors in {accepted}); "
+        f"that can is {least:.4f}, at coverage {accepted / len(s):.3f} ({errors} errors in {accepted}); "
         f"allow more risk, less confidence, or bring more validation data"
     )
 

@@ -32,6 +32,8 @@ class Uncertain(Protocol):
     def total(self) -> Tensor: ...
     @property
     def epistemic(self) -> Tensor: ...
+    @property
+    def samples(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Predictive:
     total: Tensor
     aleatoric: Tensor
     epistemic: Tensor
-    """Total less aleatoric; rounding below zero is cut off."""
+    """Total less aleatoric; rounding below zero is cut off, and one sample has none."""
     disagreement: Tensor
     """Share of the samples whose own argmax is another label."""
     samples: int
@@ -152,8 +154,8 @@ class PredictiveMoments:
         against = torch.stack([(vote != label).to(self.dtype) for vote in self.votes]).mean(0)
         return Predictive(
             probabilities=self.mean.clone(), std=torch.sqrt(self.squares / max(self.count - 1, 1)), label=label,
-            total=total, aleatoric=aleatoric, epistemic=(total - aleatoric).clamp_min(0.0), disagreement=against,
-            samples=self.count,
+            total=total, aleatoric=aleatoric, disagreement=against, samples=self.count,
+            epistemic=(total - aleatoric).clamp_min(0.0) if self.count > 1 else torch.zeros_like(total),
         )
 
 
@@ -175,11 +177,22 @@ STATISTICS: dict[str, Statistic] = {
 }
 """Scores by which answers can be ranked: larger is less certain. 1 − max p̄, H[p̄], I, and the std of p_s(label)."""
 
+SPREAD = ("mutual_information", "standard_deviation")
+"""Statistics of the spread over the samples, which one sample has not."""
+
+
+def statistics_of(samples: int) -> tuple[str, ...]:
+    """The statistics that tell answers of so many samples apart."""
+    return tuple(name for name in STATISTICS if samples > 1 or name not in SPREAD)
+
 
 def uncertainty_score(statistic: str, given: Uncertain) -> Tensor:
-    """The score of each item by the name of the statistic."""
+    """The score of each item by the name of the statistic; one sample has no spread to be ranked by."""
     if statistic not in STATISTICS:
         raise LangevinError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
+    if statistic not in statistics_of(given.samples):
+        raise LangevinError(f"expected several samples to rank by {statistic}, got one, which has no spread; "
+                            f"use {' or '.join(statistics_of(1))}")
     return STATISTICS[statistic](given)
 
 

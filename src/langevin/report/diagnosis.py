@@ -10,6 +10,11 @@ from rich.text import Text
 from .terminal import table
 
 GOOD = ("mixing", "mixing within one mode")
+DOUBTS = {
+    "configurational": "not trusted, no more than a hint: a flat prior does not confine the weights",
+    "kinetic": "not trusted: rate or temperature moved while the momenta were made",
+}
+"""Why a temperature does not decide."""
 
 
 def diagnosis_page(result: dict[str, Any]) -> Group:
@@ -43,7 +48,7 @@ def temperature_table(result: dict[str, Any]) -> list[Group]:
         return []
     rows = [
         (t["kind"], figure(t["injected"], 3), with_error(t["measured"], t["error"]),
-         "" if t["trusted"] else "a flat prior does not confine the weights: no more than a hint")
+         "" if t["trusted"] else DOUBTS[t["kind"]])
         for t in result["temperatures"]
     ]
     batches = result["gradient_batches"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..draws import Draws
 from ..runfolder import RunFolder
+from .diagnosis import DOUBTS, ordinal, with_error
 from .diagnosis import figure as digits
-from .diagnosis import ordinal, with_error
 from .figures import Line, draw_collections, draw_learning_curves, draw_lines, draw_reliability, finish
 from .html import Html, element, figure, parts, table
 from .story import Story
@@ -148,7 +148,7 @@ def diagnostics(story: Story) -> Html:
     )
     warmth = table("Temperature", ("measured as", "injected", "measured", ""), [
         (t["kind"], digits(t["injected"], 3), with_error(t["measured"], t["error"]),
-         "" if t["trusted"] else "flat prior: a hint only") for t in result["temperatures"]
+         "" if t["trusted"] else DOUBTS[t["kind"]]) for t in result["temperatures"]
     ], words=True) if result["temperatures"] else Html()
     every = f"Suggested thinning: every {ordinal(result['thinning'])} sample."
     thinning = element("p", every if result["thinning"] > 1 else "No thinning is needed.")

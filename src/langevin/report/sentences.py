@@ -82,16 +82,17 @@ def ranking_table(result: dict[str, Any]) -> Group:
 
 
 def promise_in_words(result: dict[str, Any]) -> Text:
-    """The rule, and what became of it on the test split."""
+    """The rule, what became of it on the test split, and why its promise may not be exact."""
     rule, test = DecisionRule.from_json(json.dumps(result["rule"])), result["test"]
     said = Text(rule_in_words(rule))
     if test is None:
-        return said.append("; the run has no test split to see whether it holds")
-    said.append(f"; on test it accepts {test['coverage']:.1%}, {test['risk']:.1%} of them wrong")
-    if test["held"] is not None:
+        said.append("; the run has no test split to see whether it holds")
+    else:
+        said.append(f"; on test it accepts {test['coverage']:.1%}, {test['risk']:.1%} of them wrong")
+    if test is not None and test["held"] is not None:
         broken = f": NOT held (by chance in {test['chance']:.1%} of cases)"
         said.append(": the promise held" if test["held"] else broken, style="green" if test["held"] else "red")
-    return said
+    return said.append(f"\n{result['caution']}", style="yellow") if result["caution"] else said
 
 
 def draw_decision(path: Path, part: Judged, target: float | None) -> None:

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from ..train import Trainer
 
-screen = Console(highlight=False)
-"""Results, on standard output."""
-messages = Console(stderr=True, highlight=False)
+screen = Console(highlight=False, markup=False, emoji=False)
+"""Results, on standard output. Labels and paths of users stand in them: brackets and colons mean themselves."""
+messages = Console(stderr=True, highlight=False, markup=False, emoji=False)
 """Everything that is not a result, on standard error, so that --json output stays clean."""
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -45,8 +45,9 @@ class TrainingProgress:
         self.live = messages.is_terminal and not quiet
         self.started, self.first_step, self.last_line = 0.0, 0, 0.0
         self.bar = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:3.0f}%"),
-            TextColumn("{task.fields[text]}"), TimeRemainingColumn(compact=True), console=messages, transient=False,
+            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
+            TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[text]}"), TimeRemainingColumn(compact=True),
+            console=messages, transient=False,
         )
 
     def __enter__(self) -> TrainingProgress:
