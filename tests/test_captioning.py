@@ -145,6 +145,9 @@ def test_bad_input_ends_with_exit_code_two(run_folder, finished_run, tmp_path, c
     code, _, told = cli("caption", finished_run, "--features", run_folder.parent / "features.npy")
     assert code == 2
     assert "expected the run of a captioner" in told
+    code, _, told = cli("caption", run_folder, "test0.jpg", "--names", tmp_path / "names.txt")
+    assert code == 2
+    assert "expected --features FILE whose rows are named" in told
     with pytest.raises(LangevinError, match="nothing there"):
         Captioning.open(tmp_path / "absent", Selection())
 

@@ -161,7 +161,8 @@ def test_the_card_of_a_student_names_its_teacher(two_chains, tmp_path, cli):
     card = tmp_path / "shared" / "README.md"
     assert str(two_chains.parent) not in card.read_text()
     made, exported = commands_on(card)
-    options = "--samples 3 --hidden 6 --epochs 0.5 --per-row 1 --data-weight 0.25 --generated 90"
+    options = ("--select thinned --samples 3 --discard 0 --hidden 6 --epochs 0.5 --per-row 1 --data-weight 0.25 "
+               "--generated 90")
     assert made == f"langevin distill pair --out one {options}"
     assert exported == "langevin export one shared --select thinned"
     code, _, told = cli("distill", two_chains, "--out", tmp_path / "again", *options.split())

@@ -70,7 +70,7 @@ def start_student(
         shutil.rmtree(out)
     remembered = {
         "run": str(path.resolve()), "per_row": teaching.per_row, "data_weight": teaching.data_weight,
-        "generated": teaching.generated, "samples": [
+        "generated": teaching.generated, "select": selection.how, "discard": selection.discard, "samples": [
             {"file": str(s.path.resolve()), "step": s.step, "sha256": s.sha256, "chain": s.chain} for s in samples
         ],
     }

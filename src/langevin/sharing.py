@@ -30,7 +30,7 @@ from .report.card import model_card
 from .runfolder import RECIPE, SAMPLES, VOCABULARY, RunFolder, write_json
 from .tasks import model_of
 from .train import prepare_device
-from .workflow import Begin, Selection, open_run_task, select
+from .workflow import BEST, Begin, Selection, open_run_task, select
 
 CONFIG, CARD, FORMAT = "config.json", "README.md", 1
 ALL = Selection()
@@ -84,8 +84,10 @@ def training_command(folder: RunFolder, run: str) -> str:
 def distill_command(teacher: dict[str, Any], run: str, recipe: Recipe) -> str:
     """How a student was taught; its teacher is named without the path around it, samples count for each chain."""
     of_each = max(Counter(sample["chain"] for sample in teacher["samples"]).values())
+    how = teacher["select"]
     options = {
-        "out": run, "samples": of_each, "hidden": recipe.model.hidden, "epochs": recipe.run.epochs,
+        "out": run, "select": how, **({} if how == BEST else {"samples": of_each}), "discard": teacher["discard"],
+        "hidden": recipe.model.hidden, "epochs": recipe.run.epochs,
         "per-row": teacher["per_row"], "data-weight": teacher["data_weight"], "generated": teacher["generated"],
     }
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]

@@ -40,6 +40,8 @@ def caption(
     search = Search(beam, min(top, beam) if beam > 0 else top, length_power, max_length)
     if features is not None:
         given = named_rows(read_features(features, names, named=bool(images)), images)
+    elif names is not None:
+        raise LangevinError(f"expected --features FILE whose rows are named in {names}, got none; leave --names out")
     elif images:
         given = features_of_pictures([Path(image) for image in images], extractor, preprocess)
     else:
