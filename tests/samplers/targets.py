@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from scipy.linalg import solve_discrete_lyapunov
 from scipy.optimize import root
@@ -28,6 +29,11 @@ from langevin.samplers import SAMPLERS, Sampler
 
 LIMIT = 5.5
 """|z| beyond this is a failure; the arithmetic is in test_all_samplers.py."""
+
+
+every_sampler = pytest.mark.parametrize("name", SAMPLERS)
+kernel_and_plain = pytest.mark.parametrize("fused", [None, False], ids=["kernel", "plain"])
+every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 
 
 def make(name: str, params: Any, *, fused: bool | None = None, **settings: Any) -> Sampler:
