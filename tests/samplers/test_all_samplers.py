@@ -35,16 +35,6 @@ from .targets import (
     run_chains,
 )
 
-TWINS = {
-    "sgld": (torch.optim.SGD, {}, {}),
-    "psgld": (torch.optim.RMSprop, {"alpha": 0.95, "eps": 1e-8}, {"beta": 0.95}),
-    "psgld adagrad": (torch.optim.Adagrad, {"eps": 1e-8}, {"preconditioner": "adagrad"}),
-    "sghmc": (torch.optim.SGD, {"momentum": 0.8}, {"friction": 0.2}),
-    "sgnht": (torch.optim.SGD, {"momentum": 0.8}, {"friction": 0.2}),
-    "santa": (torch.optim.RMSprop, {"alpha": 0.95, "eps": 1e-8, "momentum": 0.8}, {"beta": 0.95, "friction": 0.2}),
-}
-
-
 # ---------------------------------------------------------------- laws
 
 
