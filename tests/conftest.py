@@ -26,6 +26,8 @@ TINY = [
     "hidden=8", "layers=1", "batch_size=4", "window=10", "epochs=2", "burn_in=1", "sample_every=0.25",
     "patience=none", "threads=1", "parts=[80,10,10]", "split=contiguous", "burn_in_temperature=none",
 ]
+SET = [argument for override in TINY for argument in ("--set", override)]
+"""The same on the command line."""
 
 
 @pytest.fixture(scope="session")

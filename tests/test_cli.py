@@ -14,10 +14,8 @@ import pytest
 from langevin.recipe import shipped
 from langevin.runfolder import RunFolder
 
-from .conftest import TINY
+from .conftest import SET
 from .test_train import fingerprint
-
-SET = [argument for override in TINY for argument in ("--set", override)]
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def test_train_show_evaluate_generate(cli, text_file, tmp_path):
     assert code == 0
     assert "finished" in printed
     assert "running average" in printed
-    code, printed, _ = cli("evaluate", out)
+    code, printed, _ = cli("evaluate", out, "--select", "thinned")
     assert code == 0
     assert "average of 4" in printed
     code, printed, _ = cli("generate", out, "--prompt", "the snow", "--length", "20")

@@ -5,12 +5,15 @@ import pytest
 import torch
 
 from langevin import workflow
+from langevin.cli.training import choose_collection
 from langevin.errors import LangevinError
 from langevin.evaluate import collection_curves, evaluate
 from langevin.posterior.select import choose
 from langevin.reproduce.record import record
 from langevin.runfolder import RunFolder
-from langevin.workflow import Selection, open_run_task, select, start
+from langevin.workflow import Selection, chosen_collection, open_run_task, select, start, usual
+
+from .conftest import SET
 
 
 def test_curves_equal_evaluating_each_collection(finished_run):
@@ -58,16 +61,45 @@ def test_unfinished_runs_are_not_recorded(cli, tiny, tmp_path):
     assert "finished run" in messages
 
 
-def test_the_best_collection_is_chosen_once_by_validation(cli, finished_run, tmp_path, monkeypatch):
-    run = shutil.copytree(finished_run, tmp_path / "run")
-    recorded = record(run)["chosen"]
-    numbers = json.loads(cli("evaluate", run, "--select", "best", "--json")[1])
-    assert numbers["samples"] == recorded["samples"]
-    assert numbers["averaged"]["nll"] == pytest.approx(recorded["test"], rel=1e-6)
+@pytest.fixture
+def eight(cli, text_file, tmp_path):
+    """A run of eight samples, trained on the command line, and what that printed."""
+    code, printed, _ = cli("train", "--text", text_file, "--out", tmp_path / "run", *SET, "--set", "sample_every=0.125",
+                           "--set", "lr=0.02", "--json")
+    assert code == 0
+    return tmp_path / "run", json.loads(printed)["collection"]
+
+
+def test_validation_chooses_at_least_four_samples_and_once(eight, monkeypatch):
+    run, chosen = eight
+    curves = record(run)["valid"]["curve"]
+    allowed = {(how, n): score for how, scores in curves.items() for n, score in enumerate(scores, 1) if n >= 4}
+    assert chosen["score"] == min(allowed.values()) == allowed[chosen["how"], chosen["samples"]]
     monkeypatch.setattr(workflow, "evaluate", None)  # from now on it is remembered
     again, _ = select(RunFolder(run), Selection("best"))
-    assert len(again) == recorded["samples"]
+    assert again == RunFolder(run).store().select(chosen["how"], chosen["samples"])
     with pytest.raises(LangevinError, match="best chooses how many samples by itself, got 2"):
         select(RunFolder(run), Selection("best", 2))
     with pytest.raises(TypeError):  # other samples: the choice is made anew
         select(RunFolder(run), Selection("best", discard=1))
+
+
+def test_commands_that_are_not_told_average_what_validation_chose(cli, eight):
+    run, chosen = eight
+    assert chosen["samples"] < 8
+    numbers = json.loads(cli("evaluate", run, "--json")[1])
+    assert (numbers["select"], numbers["samples"]) == ("best", chosen["samples"])
+    same = json.loads(cli("evaluate", run, "--select", chosen["how"], "--samples", chosen["samples"], "--json")[1])
+    assert numbers["averaged"] == same["averaged"]
+    for told, samples in ((["--select", "thinned"], 8), (["--samples", "3"], 3), (["--discard", "2"], 6)):
+        numbers = json.loads(cli("evaluate", run, *told, "--json")[1])
+        assert (numbers["select"], numbers["samples"]) == ("thinned", samples)
+    assert json.loads(cli("generate", run, "--length", "1", "--json")[1])["samples"] == chosen["samples"]
+
+
+def test_classifiers_average_all_their_samples(classifier_run, tmp_path):
+    run = RunFolder(shutil.copytree(classifier_run, tmp_path / "run"))
+    assert choose_collection(run, quiet=True) is None
+    select(run, Selection("best"))  # somebody asked for it once
+    assert chosen_collection(run.path)
+    assert usual(run.path) == "thinned"

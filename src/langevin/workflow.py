@@ -26,6 +26,8 @@ from .tasks.language_model import LanguageModelTask
 from .train import Trainer, prepare_device
 
 BEST = "best"
+FEWEST = 4
+"""Samples of the best collection, if there are so many: of fewer, one cannot see how far they disagree."""
 COLLECTION = "collection.json"
 """In a run folder: the collection that validation prefers, of which samples."""
 log = logging.getLogger("langevin")
@@ -100,7 +102,7 @@ Begin = Callable[[int], Callable[[], None]]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which samples of a run to use: one of the three collections, or "best", the one that validation prefers."""
+    """Which samples of a run to use: one of the three collections, or "best", see `preferred`."""
 
     how: str = "thinned"
     samples: int | None = None
@@ -108,7 +110,26 @@ class Selection:
     skip_damaged: bool = False
 
 
-def select(folder: RunFolder, selection: Selection) -> tuple[list[Sample], list[str]]:
+def chosen_collection(path: Path) -> dict[str, Any] | None:
+    """What `preferred` last remembered of a run."""
+    remembered = path / COLLECTION
+    known: dict[str, Any] | None = json.loads(remembered.read_text()) if remembered.is_file() else None
+    return known
+
+
+def usual(path: Path, samples: int | None = None, discard: int = 0) -> str:
+    """What a command averages that is not told: what validation chose when training ended, or else all samples.
+
+    Of classifiers all: their validation sentences decide which answers to accept, and should choose nothing else.
+    """
+    told = samples is not None or discard > 0
+    chosen = not told and chosen_collection(path) and RunFolder(path).recipe.task != "classify"
+    return BEST if chosen else Selection.how
+
+
+def select(
+    folder: RunFolder, selection: Selection, begin: Begin = lambda n: lambda: None
+) -> tuple[list[Sample], list[str]]:
     """The chosen samples, and the damaged ones that were left out."""
     store = folder.store(skip_damaged=selection.skip_damaged)
     how, count = selection.how, selection.samples
@@ -116,31 +137,34 @@ def select(folder: RunFolder, selection: Selection) -> tuple[list[Sample], list[
         if count is not None:
             raise LangevinError(f"{BEST} chooses how many samples by itself, got {count}; leave --samples out, or name "
                                 f"a collection: {', '.join(COLLECTIONS)}")
-        how, count = preferred(folder, store.read(discard=selection.discard))
+        best = preferred(folder, store.read(discard=selection.discard), begin)
+        how, count = best["how"], best["samples"]
     return store.select(how, count, discard=selection.discard), store.skipped
 
 
-def preferred(folder: RunFolder, samples: list[Sample]) -> tuple[str, int]:
-    """The collection of these samples that validation prefers, and its number of samples of each chain.
+def preferred(folder: RunFolder, samples: list[Sample], begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
+    """The collection of at least FEWEST of these samples that validation prefers, and its score on that split.
 
-    It takes a pass over the validation split for each sample. The folder remembers it as long as they stay the same.
+    `samples` is their number of each chain. It takes a pass over the validation split for each sample. The folder
+    remembers the choice as long as they stay the same.
     """
-    remembered, names = folder.path / COLLECTION, [f"{sample.chain}:{sample.sha256}" for sample in samples]
-    if remembered.is_file():
-        known = json.loads(remembered.read_text())
-        if known["of"] == names:
-            return known["how"], known["samples"]
+    known, names = chosen_collection(folder.path), [f"{sample.chain}:{sample.sha256}" for sample in samples]
+    if known and known["of"] == names:
+        return known
     task = open_run_task(folder)
     model = task.build_model().to(prepare_device(folder.recipe))
-    how, count = best_of(evaluate(task, model, samples, "valid", curve=True)["curve"])
-    log.info("validation prefers the %s collection, %d of %d samples", how, count, len(samples))
-    write_json(remembered, {"how": how, "samples": count, "of": names})
-    return how, count
+    curves = evaluate(task, model, samples, "valid", begin(len(samples)), curve=True)["curve"]
+    how, count = best_of(curves, -(-FEWEST // len({sample.chain for sample in samples})))
+    log.info("validation prefers the %s collection, %d of %d samples", how, count, len(curves[how]))
+    known = {"how": how, "samples": count, "score": curves[how][count - 1], "of": names}
+    write_json(folder.path / COLLECTION, known)
+    return known
 
 
-def best_of(curves: dict[str, list[float]]) -> tuple[str, int]:
-    """Where the least score of all collections is, and with how many samples."""
-    scores = {(how, n): score for how, curve in curves.items() for n, score in enumerate(curve, 1)}
+def best_of(curves: dict[str, list[float]], fewest: int = 1) -> tuple[str, int]:
+    """Where the least score of all collections is, and with how many samples; `fewest` as far as there are so many."""
+    scores = {(how, n): score for how, curve in curves.items() for n, score in enumerate(curve, 1)
+              if n >= min(fewest, len(curve))}
     return min(scores, key=lambda at: scores[at])
 
 
@@ -150,7 +174,7 @@ def evaluate_run(
 ) -> dict[str, Any]:
     """Metrics of a run on one of its splits, or on another text; with `mc_dropout`, of masks instead of samples."""
     folder = RunFolder(path)
-    samples, skipped = select(folder, selection)
+    samples, skipped = select(folder, selection, begin)
     task = open_run_task(folder)
     if text is not None:
         split = task.add_file(text)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..report.terminal import messages
-from ..workflow import Selection
+from ..workflow import Selection, usual
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -21,7 +21,11 @@ app = typer.Typer(
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
 Json = Annotated[bool, typer.Option("--json", help="print numbers as JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="no progress")]
-Select = Annotated[str, typer.Option(help="forward, backward or thinned collection, or best: by validation")]
+Select = Annotated[
+    str | None,
+    typer.Option(help="forward, backward or thinned collection, or best: by validation (default: what validation chose "
+                      "when training ended, or all; of classifiers all)"),
+]
 Samples = Annotated[int | None, typer.Option(help="how many samples to average (default: all)")]
 Discard = Annotated[int, typer.Option(help="leave out so many samples from the start")]
 SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="use the sound samples when some are damaged")]
@@ -30,7 +34,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is al
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key")]
 
 SELECTION = {
-    "select": (Select, "thinned"), "samples": (Samples, None), "discard": (Discard, 0),
+    "select": (Select, None), "samples": (Samples, None), "discard": (Discard, 0),
     "skip_damaged": (SkipDamaged, False),
 }
 """The options behind a Selection, in its order."""
@@ -47,7 +51,8 @@ def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def command(**given: Any) -> None:
-        function(selection=Selection(*(given.pop(name) for name in SELECTION)), **given)
+        how, *which = (given.pop(name) for name in SELECTION)
+        function(selection=Selection(how or usual(given["folder"], *which[:2]), *which), **given)
 
     command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {p.name: p.annotation for p in parameters}

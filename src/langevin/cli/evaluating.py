@@ -20,7 +20,7 @@ from ..report.summary import curve_table, evaluation_table, models_table
 from ..report.terminal import counting, messages, screen
 from ..runfolder import RunFolder
 from ..train import prepare_device
-from ..workflow import BEST, Selection, evaluate_run, open_language_task, select
+from ..workflow import BEST, Selection, evaluate_run, open_language_task, select, usual
 from .app import Folder, Json, Quiet, SkipDamaged, app, say_skipped, takes_selection
 
 
@@ -87,15 +87,16 @@ def generate(
     top_k: Annotated[int | None, typer.Option(help="keep the k most probable tokens")] = None,
     top_p: Annotated[float | None, typer.Option(help="keep the fewest tokens that hold this probability")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    select_: Annotated[str, typer.Option("--select", help="collection of samples, or best: by validation")] = "thinned",
+    select_: Annotated[str | None, typer.Option("--select", help="which collection (default: as evaluate)")] = None,
     samples: Annotated[int | None, typer.Option(help="how many samples to average (default: 10, or all)")] = None,
     skip_damaged: SkipDamaged = False,
     as_json: Json = False,
 ) -> None:
     """Continue a text with the averaged model."""
-    run = RunFolder(folder)
-    count = samples if select_ == BEST else samples or run.store().of_each(10)
-    chosen, _ = select(run, Selection(select_, count, 0, skip_damaged))
+    run, how = RunFolder(folder), select_ or usual(folder, samples)
+    count = samples if how == BEST else samples or run.store().of_each(10)
+    with counting("validation", as_json) as begin_choice:
+        chosen, _ = select(run, Selection(how, count, 0, skip_damaged), begin_choice)
     task = open_language_task(run)
     model = task.build_model().to(prepare_device(run.recipe))
     vocabulary = task.vocabulary

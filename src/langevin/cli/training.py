@@ -17,12 +17,12 @@ from ..errors import LangevinError
 from ..recipe import Recipe, load_recipe
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
-from ..report.terminal import TrainingProgress, duration, messages, screen, table
+from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
 from ..runfolder import RunFolder, refuse_occupied
 from ..train import Interrupted, Trainer
 from ..tune import with_chosen_temperature
+from ..workflow import preferred, start, train_until_done
 from ..workflow import resume as resume_run
-from ..workflow import start, train_until_done
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, app
 
 NEXT = {"language-model": ("generate",), "classify": ("decide", "classify"), "caption": ("caption",)}
@@ -162,6 +162,7 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
                 soft_wrap=True,
             )
             raise typer.Exit(130) from None
+    best = choose_collection(trainer.folder, quiet or as_json)
     summary = run_summary(trainer.folder)
     if as_json:
         print(json.dumps(summary))
@@ -172,9 +173,19 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
         table(f"{folder}: validation {score} after {duration(trainer.seconds)}", ("model", score), [
             ("last sample", f"{last['valid'][score]:.4f}"),
             (f"average of {trainer.running.count} samples", f"{last['average'][score]:.4f}"),
+            *([(f"best collection: {best['how']}, {best['samples']} samples", f"{best['score']:.4f}")] if best else []),
         ])
     )
     say_next(folder, "evaluate", *NEXT[trainer.task.name], "show")
+
+
+def choose_collection(folder: RunFolder, quiet: bool) -> dict[str, Any] | None:
+    """Which samples to average from now on, by validation; None of classifiers (see `usual`) and of one sample."""
+    samples = folder.store().samples
+    if folder.recipe.task == "classify" or len(samples) == 1:
+        return None
+    with counting("validation", quiet) as begin:
+        return preferred(folder, samples, begin)
 
 
 def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: bool) -> None:
@@ -187,6 +198,7 @@ def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: boo
         raise typer.Exit(130) from None
     if not trained:
         messages.print(f"{folder.path} is finished already: {len(folder.store())} samples", soft_wrap=True)
+    choose_collection(folder, quiet or as_json)
     if as_json:
         print(json.dumps(run_summary(folder)))
         return

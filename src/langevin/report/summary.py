@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Group
 
 from ..runfolder import RunFolder
+from ..workflow import chosen_collection
 from .terminal import curve, duration, table
 
 
@@ -40,12 +41,16 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
     }
     if "teacher" in origin:
         facts["teacher"] = f"{len(origin['teacher']['samples'])} samples of {origin['teacher']['run']}"
+    best = chosen_collection(folder.path)
+    if best:
+        facts["validation prefers"] = f"the {best['how']} collection of {best['samples']} samples"
     if folder.chains:  # each has a curve of its own; what their average scores is known only by evaluating it
         facts["chains"] = f"{len(folder.chains)}, seeds {', '.join(str(c.recipe.run.seed) for c in folder.chains)}"
         history = []
     averages = [line["average"] for line in history if "average" in line]
     return {
         "facts": facts, "step": step, "total": total, "finished": bool(progress.get("finished")),
+        "collection": best and {key: best[key] for key in ("how", "samples", "score")},
         "samples": len(store), "seconds": progress.get("seconds", 0.0), "history": history,
         "valid": history[-1]["valid"] if history else None, "average": averages[-1] if averages else None,
         **({"chains": [run_summary(chain) for chain in folder.chains]} if folder.chains else {}),
