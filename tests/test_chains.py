@@ -156,7 +156,7 @@ def test_a_damaged_sample_of_a_chain_can_be_left_out(cli, copy):
     victim = RunFolder(copy).chains[1].store().read()[0].path
     victim.write_bytes(b"junk")
     assert cli("evaluate", copy, "--select", "thinned")[0] == 2
-    code, printed, messages = cli("evaluate", copy, "--select", "thinned", "--skip-damaged", "--json")
+    code, printed, messages = cli("evaluate", copy, "--skip-damaged", "--json")
     assert code == 0
     assert json.loads(printed)["samples"] == 7
     assert victim.name in messages

@@ -38,7 +38,7 @@ def test_all_run_and_never_more_than_asked(tmp_path):
     note = "import time; print(time.monotonic()); time.sleep(0.5); print(time.monotonic())"
     jobs = [job(tmp_path, f"j{k}", note) for k in range(4)]
     ended, looks = [], []
-    run_side_by_side(jobs, 2, lambda: looks.append(1), ended.append)
+    run_side_by_side(jobs, 2, lambda: looks.append(1), lambda job, code: ended.append(job))
     assert {done.name for done in ended} == {"j0", "j1", "j2", "j3"}
     spans = [tuple(map(float, j.log.read_text().split())) for j in jobs]
     assert max(sum(a <= start < b for a, b in spans) for start, _ in spans) == 2

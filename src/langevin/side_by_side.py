@@ -42,10 +42,10 @@ def langevin_command(*arguments: object) -> list[str]:
 
 def run_side_by_side(
     jobs: Sequence[Job], at_once: int, on_look: Callable[[], None] = lambda: None,
-    on_end: Callable[[Job], None] = lambda job: None, *, keep_going: bool = False,
+    on_end: Callable[[Job, int], None] = lambda job, code: None, *, keep_going: bool = False,
 ) -> None:
     """Run all jobs, at most `at_once` at a time, in their order; `on_look` is called some times a second meanwhile,
-    `on_end` after each job.
+    `on_end` after each job with its exit code.
 
     The first job that fails (an exit code other than 0; not with `keep_going`), Ctrl-C, SIGTERM and any exception in
     the callbacks stop all the others: they get SIGTERM, then half a minute to save their work, then SIGKILL. A child
@@ -63,7 +63,7 @@ def run_side_by_side(
                 for process in [process for process in running if process.poll() is not None]:
                     if not keep_going:
                         check(process.returncode, running[process])
-                    on_end(running.pop(process))
+                    on_end(running.pop(process), process.returncode)
                 on_look()
                 time.sleep(POLL)
         finally:
@@ -86,9 +86,13 @@ def start(job: Job) -> subprocess.Popen[bytes]:
 def check(code: int, job: Job) -> None:
     """Raise with the last words of a job that failed."""
     if code:
-        said = job.log.read_text(errors="replace").strip().splitlines()
-        last = said[-1].removeprefix("langevin: ") if said else "it said nothing"
-        raise LangevinError(f"{job.name} ended with exit code {code}: {last} (all it said is in {job.log})")
+        raise LangevinError(f"{job.name} ended with exit code {code}: {last_words(job)}")
+
+
+def last_words(job: Job) -> str:
+    said = job.log.read_text(errors="replace").strip().splitlines()
+    last = said[-1].removeprefix("langevin: ") if said else "it said nothing"
+    return f"{last} (all it said is in {job.log})"
 
 
 def stop(processes: list[subprocess.Popen[bytes]]) -> None:

@@ -117,12 +117,12 @@ def chosen_collection(path: Path) -> dict[str, Any] | None:
     return known
 
 
-def usual(path: Path, samples: int | None = None, discard: int = 0) -> str:
+def usual(path: Path, samples: int | None = None, discard: int = 0, skip_damaged: bool = False) -> str:
     """What a command averages that is not told: what validation chose when training ended, or else all samples.
 
     Of classifiers all: their validation sentences decide which answers to accept, and should choose nothing else.
     """
-    told = samples is not None or discard > 0
+    told = samples is not None or discard > 0 or skip_damaged
     chosen = not told and chosen_collection(path) and RunFolder(path).recipe.task != "classify"
     return BEST if chosen else Selection.how
 

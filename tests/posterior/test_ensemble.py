@@ -177,7 +177,7 @@ def test_too_few_samples_are_refused(tmp_path):
         Ensemble(members[0], SampleStore(tmp_path))
     with pytest.raises(LangevinError, match="at least one sample"):
         Ensemble(members[0], [])
-    with pytest.raises(LangevinError, match="expected between 1 and 1 samples, the number stored, got 20"):
+    with pytest.raises(LangevinError, match="expected between 1 and 1 samples, as many as there are, got 20"):
         Ensemble(members[0], fill(tmp_path, members), n=20)
     assert len(Ensemble(members[0], SampleStore(tmp_path))) == 1
 

@@ -38,7 +38,7 @@ def reproduce(langevin, steps, folder):
         assert done.returncode == 0, (target, done.stderr)
         assert "QUICK" in done.stdout
         if TARGETS[target].figure:
-            assert (folder / "runs-quick" / f"{target}.png").read_bytes().startswith(PNG)
+            assert (folder / "runs-quick" / "figures" / f"{target}.quick.png").read_bytes().startswith(PNG)
     return folder / "runs-quick"
 
 

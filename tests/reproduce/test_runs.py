@@ -1,6 +1,7 @@
 """The quick version of a target runs, resumes what is there, and prints its table."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,8 @@ from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
 from langevin.reproduce import runs
 from langevin.reproduce.targets import TARGETS
+
+README = Path(__file__).parents[2] / "README.md"
 
 
 def test_quick_target_runs_two_seeds_and_is_not_run_again(langevin, tmp_path):
@@ -37,7 +40,7 @@ def test_targets_are_listed_with_their_state(cli, tmp_path):
     assert code == 0
     listed = {entry["target"]: entry for entry in json.loads(printed)}
     assert listed["wp"]["state"] == "not run"
-    assert all(entry["minutes_left"] > 0 for entry in listed.values())
+    assert all(entry["minutes"] == entry["minutes_left"] > 0 for entry in listed.values())
     assert listed["sentences"]["runs"] == 250  # ten of each cell, as in the paper
     for name, rows in {"ablation": 2, "time": 3}.items():
         told = json.loads(cli("reproduce", name, "--dry", "--results", tmp_path, "--json")[1])
@@ -69,6 +72,53 @@ def test_what_is_there_of_another_recipe_is_refused(tmp_path):
     folder = tmp_path / "runs" / run.name
     folder.mkdir(parents=True)
     (folder / "recipe.toml").write_text(recipe.to_toml())
-    runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path, ["precision=bfloat16"])
+    runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)  # it goes on as it was begun
     with pytest.raises(LangevinError, match=r"expected run\.precision = float32"):
-        runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
+        runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path, "float32")
+
+
+def test_new_runs_of_a_cell_are_of_the_precision_of_those_recorded(tmp_path):
+    first, second = TARGETS["wp"].runs(("wp-rnn-psgld",), seeds=2)
+    assert runs.settings_of(second, tmp_path / "runs", tmp_path) == second.overrides
+    recipe = load_recipe(first.recipe, ["precision=bfloat16"])
+    (tmp_path / f"{first.name}.json").write_text(json.dumps({"recipe": recipe.model_dump(mode="json")}))
+    assert runs.settings_of(second, tmp_path / "runs", tmp_path)[0] == "precision=bfloat16"
+    assert runs.settings_of(second, tmp_path / "runs", tmp_path, "float32")[0] == "precision=float32"
+
+
+def test_a_run_that_fails_does_not_stop_the_others(langevin, tmp_path):
+    broken = tmp_path / "runs-quick" / "wp-rnn-rmsprop"
+    broken.parent.mkdir()
+    broken.write_text("a file where the run folder should be")
+    done = langevin("reproduce", "wp", "--quick", "--cells", "wp-rnn-*", "--seeds", "1", "--jobs", "1", "--out",
+                    tmp_path / "runs", timeout=300)
+    assert done.returncode == 2
+    assert "wp-rnn-rmsprop failed: " in done.stderr
+    assert (tmp_path / "runs-quick" / "wp-rnn-psgld.json").is_file()
+    assert "| `wp-rnn-psgld` | 1 |" in done.stdout
+    refused = langevin("tables", "--results", tmp_path / "runs-quick", "--docs", tmp_path / "page.md", "--readme",
+                       README)
+    assert refused.returncode == 2
+    assert "quick version" in refused.stderr
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_pages_are_not_written_without_results(cli, tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text("no place for tables")
+    for arguments, message in {
+        ("--results", tmp_path / "absent"): "expected", ("--readme", page): "results:begin",
+        ("--readme", tmp_path / "absent.md"): "got nothing there",
+    }.items():
+        code, _, messages = cli("tables", "--docs", tmp_path / "page.md", "--results", tmp_path, "--readme", page,
+                                *arguments)
+        assert code == 2
+        assert message in messages
+    assert not (tmp_path / "page.md").exists()
+    assert page.read_text() == "no place for tables"
+
+
+def test_quick_numbers_stay_with_their_runs(cli, tmp_path):
+    code, _, messages = cli("reproduce", "wp", "--quick", "--results", tmp_path)
+    assert code == 2
+    assert "leave it out" in messages

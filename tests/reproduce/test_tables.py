@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from langevin.posterior.uncertainty import STATISTICS
-from langevin.reproduce.pages import page, table_of
-from langevin.reproduce.tables import Number, cell_rows, claims, load, ours
+from langevin.reproduce.pages import not_run, page, table_of
+from langevin.reproduce.tables import Number, cell_rows, claims, column_rows, load, ours
 from langevin.reproduce.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +93,33 @@ def test_tables_name_what_was_not_run(folder):
     numbers = "122.00 ± 1.41 | 114.00 ± 2.83 | 112.00 ± 2.83 | 109.00 ± 1.41"
     assert f"| `ptb-small-random-sgld` | 0.05 | 117.36 | {numbers} | -5.36 | 2 | float32 |" in text
     assert "| `ptb-large-random-sgd` | — | 130.25 | — | — | — | — | — | 0 | — |" in text
+
+
+def test_columns_rank_the_methods_and_compare_the_best(folder):
+    (row,) = column_rows(PTB, load(folder, PTB))
+    assert row["column"] == "ptb-small-random"
+    assert row["paper"] == ["sgld", "sgd", "sgd-dropout", "sgld-dropout"]
+    assert row["ours"] == ["sgld", "sgd"]  # 112 averaged, 117 by early stopping
+    assert (row["best_of_paper"], row["better"]) == (117.36, True)
+    assert row["best"] == pytest.approx(109)  # the best collections of SGLD, in the mean of its seeds
+    (folder / "ptb-small-random-sgd.json").write_text(json.dumps(result(105.0, 101.0, 130.0)))
+    (row,) = column_rows(PTB, load(folder, PTB))
+    assert (row["ours"], row["best"]) == (["sgd", "sgld"], 101)
+
+
+def test_what_was_not_run_is_told_with_its_price_or_reason(folder):
+    text = not_run(PTB, load(folder, PTB))
+    assert "`ptb-small-successive-sgd-dropout`" in text
+    assert "`ptb-large-successive-sgld-dropout` (about 3500 minutes of one core each)." in text
+    assert "`ptb-small-random-sgld`," not in text
+    assert not_run(TARGETS["flickr30k"], {}) == "Not run: its pictures are not at hand."
+
+
+def test_ablation_gives_both_readings_of_no_average(folder):
+    text = page(folder)
+    assert "| ptb-small | ours, last weights | 120.00 | 122.00 ± 1.41 | 115.00 | 112.00 ± 2.83 | 1 |" in text
+    assert "| ptb-small | ours, best sample | 117.00 | 114.00 ± 2.83 | 115.00 | 112.00 ± 2.83 | 1 |" in text
+    assert "| ptb-small | ours, last weights − paper | -0.45 | -0.14 | +0.14 | +2.56 |  |" in text
 
 
 def test_a_sweep_shows_what_settings_are_chosen_by(tmp_path):

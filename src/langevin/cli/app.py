@@ -52,7 +52,7 @@ def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def command(**given: Any) -> None:
         how, *which = (given.pop(name) for name in SELECTION)
-        function(selection=Selection(how or usual(given["folder"], *which[:2]), *which), **given)
+        function(selection=Selection(how or usual(given["folder"], *which), *which), **given)
 
     command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {p.name: p.annotation for p in parameters}

@@ -13,17 +13,26 @@ from ..errors import LangevinError
 from ..files import write_atomic
 from ..report.terminal import counting, messages, screen, table
 from ..reproduce.figures import FIGURES, draw_figure
-from ..reproduce.pages import body_of, claims_of, page, refresh
+from ..reproduce.pages import body_of, claims_of, columns_of, not_run, page, refresh
 from ..reproduce.questions import COMPARED
 from ..reproduce.record import record as record_run
-from ..reproduce.runs import execute, overview, refuse_other_recipes, state
-from ..reproduce.tables import Recorded, ablation_rows, alternative_rows, cell_rows, claims, load, time_rows
-from ..reproduce.targets import TARGETS, Target, target_named
+from ..reproduce.runs import execute, missing_runs, overview, refuse_other_recipes
+from ..reproduce.tables import (
+    Recorded,
+    ablation_rows,
+    alternative_rows,
+    cell_rows,
+    claims,
+    column_rows,
+    load,
+    time_rows,
+)
+from ..reproduce.targets import TARGETS, Run, Target, target_named
 from ..runfolder import write_json
 from ..startup import available_cores
 from .app import Folder, Json, Overwrite, app
 
-Results = Annotated[Path, typer.Option(help="folder of recorded numbers")]
+QUICK = " (QUICK: tiny models, the numbers mean nothing)"
 
 
 @app.command()
@@ -34,64 +43,85 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="minutes instead of hours; the numbers mean nothing")] = False,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="runs of each cell (default: 1): seeds, or folds where the paper has them")
+        int | None, typer.Option(min=1, help="runs of each cell: seeds, or folds (default: as many as in the paper)")
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="runs side by side, one thread each")] = None,
     out: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs/reproduce"),
-    results: Results = Path("results"),
+    results: Annotated[Path | None, typer.Option(help="folder of recorded numbers (default: results)")] = None,
     precision: Annotated[
-        Literal["float32", "bfloat16"] | None, typer.Option(help="of the products in training; None: the recipe's")
+        Literal["float32", "bfloat16"] | None,
+        typer.Option(help="of the products in training (default: as begun or recorded, or the recipe's)"),
     ] = None,
     dry: Annotated[bool, typer.Option("--dry", help="show what is there, run nothing")] = False,
     as_json: Json = False,
 ) -> None:
     """Run what is missing of a table or figure of the paper, and print it with the paper's numbers."""
-    if quick:
-        out = results = out.with_name(f"{out.name}-quick")
+    if quick and results is not None:
+        raise LangevinError(f"quick numbers are kept with their runs, got --results {results}; leave it out")
+    out = out.with_name(f"{out.name}-quick") if quick else out
+    results = out if quick else results or Path("results")
     if target is None:
-        show_targets(out, results, seeds, as_json)
+        show_targets(out, results, seeds, quick, as_json)
         return
     chosen = target_named(target)
-    runs = chosen.runs(tuple(filter(None, (cells or "").split(","))), seeds or 1, quick)
-    missing = [run for run in runs if state(run, out, results) < 1]
-    overrides = [f"precision={precision}"] if precision else []
-    if not dry and not quick:  # quick versions of several targets share what they ran
-        refuse_other_recipes(runs, out, results, overrides)
-    if missing and not dry:
-        with counting("runs", as_json) as begin:
-            advance = begin(len(missing))
-            try:
-                execute(missing, out, results, jobs or available_cores(), lambda name: advance(), overrides)
-            except KeyboardInterrupt:
-                messages.print(f"stopped; 'langevin reproduce {target}' goes on where it was")
-                raise typer.Exit(130) from None
-    if chosen.name in FIGURES and not dry:
-        path = draw_figure(chosen.name, out, results, out / f"{chosen.name}.png")
-        messages.print(f"drawn: {path}", soft_wrap=True)
+    asked = tuple(filter(None, (cells or "").split(",")))
+    runs = chosen.runs(asked, seeds or chosen.usual_seeds(quick=quick), quick)
+    failed: dict[str, str] = {}
+    if not dry:
+        if not quick:  # quick versions of several targets share what they ran
+            refuse_other_recipes(runs, out, results, precision)
+        failed = run_missing(missing_runs(chosen, runs, out, results), out, results, jobs, precision, quick, as_json)
+        if chosen.name in FIGURES and not failed:
+            messages.print(f"drawn: {draw_figure(chosen.name, out, results, quick=quick)}", soft_wrap=True)
     show_target(chosen, results, quick, as_json)
+    for name, why in failed.items():
+        messages.print(f"{name} failed: {why}", style="red", soft_wrap=True)
+    if failed:
+        raise typer.Exit(2)
 
 
-def show_targets(out: Path, results: Path, seeds: int | None, as_json: bool) -> None:
-    listed = [overview(target, out, results, seeds) for target in TARGETS.values()]
+def run_missing(
+    missing: list[Run], out: Path, results: Path, jobs: int | None, precision: str | None, quick: bool, quiet: bool
+) -> dict[str, str]:
+    """Train and record; those that failed, with their last words."""
+    if not missing:
+        return {}
+    with counting("runs", quiet) as begin:
+        advance = begin(len(missing))
+        try:
+            return execute(missing, out, results, jobs or available_cores(), lambda name: advance(),
+                           precision=precision, quick=quick)
+        except KeyboardInterrupt:
+            messages.print("stopped; the same command goes on where it was")
+            raise typer.Exit(130) from None
+
+
+def show_targets(out: Path, results: Path, seeds: int | None, quick: bool, as_json: bool) -> None:
+    listed = [overview(target, out, results, seeds, quick=quick) for target in TARGETS.values()]
     if as_json:
         print(json.dumps(listed))
         return
     lines = [
-        (o["target"], o["title"], o["state"], f"{o['recorded']} of {o['runs']}", str(o["minutes_left"])) for o in listed
+        (o["target"], o["state"], f"{o['recorded']} of {o['runs']}",
+         *(("", "") if quick else (str(o["minutes"]), str(o["minutes_left"]))), o["title"]) for o in listed
     ]
-    screen.print(table("targets", ("target", "what", "state", "runs", "minutes left, one core"), lines, words=True))
+    columns = ("target", "state", "runs", "minutes", "left", "what")
+    title = QUICK if quick else ", minutes of one core (War and Peace in float32, all else in bfloat16)"
+    screen.print(table(f"targets{title}", columns, lines, words=True))
 
 
 def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> None:
     recorded = load(results, target)
     if as_json:
         told = {"target": target.name, "quick": quick, "rows": rows_of(target, recorded),
-                "claims": claims(target, recorded)}
+                "columns": column_rows(target, recorded), "claims": claims(target, recorded)}
         print(json.dumps(told, default=vars))
         return
-    body = "" if target.figure else body_of(target, recorded)
-    label = " (QUICK: tiny models, the numbers mean nothing)" if quick else ""
-    screen.print(Text(f"{target.title}{label}\n\n{body}\n\n{claims_of(target, recorded)}"))
+    parts = [f"{target.title}{QUICK if quick else ''}"]
+    if not target.figure:
+        parts += [body_of(target, recorded), not_run(target, recorded), columns_of(target, recorded),
+                  claims_of(target, recorded)]
+    screen.print(Text("\n\n".join(filter(None, parts))), soft_wrap=True)
 
 
 def rows_of(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
@@ -119,8 +149,13 @@ def record(
 def tables(
     readme: Annotated[Path, typer.Option(help="the page to refresh")] = Path("README.md"),
     docs: Annotated[Path, typer.Option(help="the page of all tables")] = Path("docs/reproduce.md"),
-    results: Results = Path("results"),
+    results: Annotated[Path, typer.Option(help="folder of recorded numbers")] = Path("results"),
 ) -> None:
     """Make the tables of results in the README and in docs/reproduce.md anew from the recorded numbers."""
-    write_atomic(readme, refresh(readme.read_text(), results).encode())
-    write_atomic(docs, page(results).encode())
+    for path in (readme, results):
+        if not path.exists():
+            raise LangevinError(f"expected {path}, got nothing there; run this where the README and the results are, "
+                                f"or name them")
+    refreshed, made = refresh(readme.read_text(), results), page(results)
+    write_atomic(readme, refreshed.encode())
+    write_atomic(docs, made.encode())

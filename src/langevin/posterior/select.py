@@ -21,7 +21,7 @@ def choose(samples: list[T], how: str, n: int | None = None) -> list[T]:
     total = len(samples)
     n = total if n is None else n
     if not 1 <= n <= total:
-        raise LangevinError(f"expected between 1 and {total} samples, the number stored, got {n}")
+        raise LangevinError(f"expected between 1 and {total} samples, as many as there are, got {n}")
     if how == "forward":
         return samples[:n]
     if how == "backward":

@@ -1,10 +1,14 @@
-"""The paper's figures from recorded numbers and run folders."""
+"""The paper's figures: first the numbers behind each, which are kept, then the drawing of them.
+
+What is kept in `results/figures/NAME.json` can be drawn again without the run folders that it was taken from.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +17,23 @@ import torch
 from .. import uncertain
 from ..captioning import Captioning, Search, caption_images
 from ..classifying import Classifier
-from ..data.image_features import ImageFeatures
+from ..data.image_features import named_rows
 from ..errors import LangevinError
 from ..explain import explain_run
 from ..report.explanation import draw_explanation
-from ..report.figures import draw_collections, save_figure
-from ..report.sentences import draw_landscape, draw_runs
+from ..report.figures import draw_collections, draw_points, embed_2d, save_figure
+from ..report.sentences import draw_runs
+from ..runfolder import write_json
 from ..tasks.caption import CaptionTask
 from ..workflow import Selection, open_run_task
 
+FOLDER = "figures"
+"""Within the folder of results."""
 SENTENCE = "the company said it expects to report a loss for the third quarter"
 """Of our own; the paper does not print the sentence that its Figure 3 is about in full."""
+METHODS = ("rmsprop", "rmsprop-dropout", "psgld", "psgld-dropout")
+CIRCLED = 10
+"""Of the least certain sentences in Figure 6."""
 
 
 def recorded(results: Path, cell: str) -> dict[str, Any]:
@@ -34,48 +44,68 @@ def recorded(results: Path, cell: str) -> dict[str, Any]:
     return content
 
 
-def samples(runs: Path, results: Path, path: Path) -> None:
+def samples(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 2: perplexity of each sample, and of the collections by their number of samples."""
-    numbers = recorded(results, "ptb-small-random-sgld")
-    test = numbers["test"]
+    test = recorded(results, "ptb-small-random-sgld")["test"]
     curves = {how: [math.exp(score) for score in scores] for how, scores in test["curve"].items()}
-    single = [each["perplexity"] for each in test["each"]]
-    save_figure(path, lambda axes: draw_collections(axes, curves | {"each sample alone": single}, score="perplexity"))
+    return {"curves": curves | {"each sample alone": [each["perplexity"] for each in test["each"]]}}
 
 
-def words(runs: Path, results: Path, path: Path) -> None:
+def draw_samples(told: dict[str, Any], path: Path) -> None:
+    save_figure(path, lambda axes: draw_collections(axes, told["curves"], score="perplexity"))
+
+
+def words(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 3: the words of a sentence under three samples and under the average."""
-    draw_explanation(explain_run(runs / "ptb-small-successive-sgld", SENTENCE), path, 3)
+    cell = "ptb-small-successive-sgld"
+    return explain_run(runs / cell, SENTENCE) | {"run": cell}
 
 
-def learning_curves(runs: Path, results: Path, path: Path) -> None:
+def draw_words(told: dict[str, Any], path: Path) -> None:
+    draw_explanation(told, path, 3)
+
+
+def learning_curves(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 5: training, validation and test error of the methods on TREC."""
-    methods = ("rmsprop", "rmsprop-dropout", "psgld", "psgld-dropout")
-    draw_runs(path, [uncertain.learning_curves(runs / f"trec-{method}") for method in methods])
+    cells = [f"trec-{method}" for method in METHODS]
+    return {"runs": [uncertain.learning_curves(runs / cell) | {"run": cell} for cell in cells]}
 
 
-def uncertainty(runs: Path, results: Path, path: Path) -> None:
-    """Figure 6: the test sentences of TREC by t-SNE, the least certain circled."""
-    _, land = uncertain.most_uncertain(Classifier(runs / "trec-psgld-dropout"), 10, states=True)
+def draw_learning_curves(told: dict[str, Any], path: Path) -> None:
+    draw_runs(path, told["runs"])
+
+
+def uncertainty(runs: Path, results: Path) -> dict[str, Any]:
+    """Figure 6: the test sentences of TREC by t-SNE, the least certain circled and listed."""
+    cell = "trec-psgld-dropout.full"
+    listed, land = uncertain.most_uncertain(Classifier(runs / cell), CIRCLED, states=True)
     assert land is not None
-    draw_landscape(path, land, 10)
+    return listed | {"run": cell, "points": embed_2d(land.states, seed=0).tolist(), "labels": land.labels.tolist(),
+                     "scores": land.scores.tolist(), "names": land.names}
 
 
-def captions(runs: Path, results: Path, path: Path) -> None:
+def draw_uncertainty(told: dict[str, Any], path: Path) -> None:
+    points, labels, scores = (torch.tensor(told[key]) for key in ("points", "labels", "scores"))
+    save_figure(path, lambda axes: draw_points(axes, points, labels, told["names"], scores, CIRCLED), (7.0, 5.0))
+
+
+def captions(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 4: the three best captions of one test image under two samples and under the average."""
-    folder = runs / "flickr8k-psgld"
-    run = Captioning.open(folder, Selection())
+    run = Captioning.open(runs / "flickr8k-psgld", Selection())
     task = open_run_task(run.folder)
     assert isinstance(task, CaptionTask)
-    name = task.images["test"][0]
-    values = task.features.take(torch.tensor([task.features.rows[name]]))
-    (told,) = caption_images(run, ImageFeatures([name], values, "test"), Search(top=3), per_sample=2)
-    columns = {f"sample at step {one['step']}": one["captions"] for one in told["per_sample"]}
-    columns["average"] = told["captions"]
+    images = named_rows(task.features, task.images["test"][:1])
+    (told,) = caption_images(run, images, Search(top=3), per_sample=2)
+    return told | {"samples": len(run.samples)}
+
+
+def draw_captions(told: dict[str, Any], path: Path) -> None:
+    columns = {f"sample of step {one['step']}": one["captions"] for one in told["per_sample"]}
+    columns[f"average of {told['samples']}"] = told["captions"]
 
     def draw(axes: Any) -> None:
         axes.axis("off")
-        axes.set_title(name)
+        axes.set_title(told["image"])
         lines = [
             line for title, best in columns.items()
             for line in (title, *(f"   {c['log_prob']:6.2f}  {c['caption']}" for c in best), "")
@@ -85,12 +115,31 @@ def captions(runs: Path, results: Path, path: Path) -> None:
     save_figure(path, draw, (7.0, 4.0))
 
 
-FIGURES: dict[str, Callable[[Path, Path, Path], None]] = {
-    "samples": samples, "words": words, "captions": captions, "learning-curves": learning_curves,
-    "uncertainty": uncertainty,
+@dataclass(frozen=True)
+class Figure:
+    """How its numbers are taken from run folders and recorded results, and how they are drawn."""
+
+    gather: Callable[[Path, Path], dict[str, Any]]
+    draw: Callable[[dict[str, Any], Path], None]
+
+
+FIGURES = {
+    "samples": Figure(samples, draw_samples), "words": Figure(words, draw_words),
+    "captions": Figure(captions, draw_captions), "learning-curves": Figure(learning_curves, draw_learning_curves),
+    "uncertainty": Figure(uncertainty, draw_uncertainty),
 }
 
 
-def draw_figure(name: str, runs: Path, results: Path, path: Path) -> Path:
-    FIGURES[name](runs, results, path)
-    return path
+def kept_numbers(name: str, results: Path) -> Path:
+    return results / FOLDER / f"{name}.json"
+
+
+def draw_figure(name: str, runs: Path, results: Path, *, quick: bool = False) -> Path:
+    """Take the numbers of a figure from the runs unless they are kept already, and draw them beside."""
+    numbers = kept_numbers(name, results)
+    if not numbers.is_file():
+        numbers.parent.mkdir(parents=True, exist_ok=True)
+        write_json(numbers, FIGURES[name].gather(runs, results) | ({"quick": True} if quick else {}))
+    picture = numbers.with_suffix(".quick.png" if quick else ".png")
+    FIGURES[name].draw(json.loads(numbers.read_text()), picture)
+    return picture

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..errors import LangevinError
 from ..posterior.uncertainty import STATISTICS
+from .figures import FOLDER, kept_numbers
 from .questions import COMPARED
 from .tables import (
     Number,
@@ -16,11 +19,12 @@ from .tables import (
     calibration_rows,
     cell_rows,
     claims,
+    column_rows,
     load,
     rejection_rows,
     time_rows,
 )
-from .targets import TARGETS, Target
+from .targets import TARGETS, Target, minutes_of
 
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
@@ -34,6 +38,15 @@ NOTE = (
 ORDER = (
     "Average of the sampler against its optimiser twin, run by run, as difference ± standard deviation; level: within "
     "two standard errors of none."
+)
+
+COLUMNS = (
+    "All methods in each column: of samplers the average, of optimisers the best sample. Our best: of all numbers of "
+    "the column, averages of optimisers and best collections included."
+)
+ABLATION = (
+    "Last weights: at the end of all epochs, when an optimiser has overfitted; best sample: the weights that "
+    "validation would keep. The paper's numbers for Penn Treebank are those of neither half of its Table 3."
 )
 
 
@@ -98,13 +111,48 @@ def answer_of(comparison: dict[str, Any] | None, digits: int) -> str:
     return f"{answer}, {comparison['difference']:+.{digits}f} ({spread})"
 
 
+def columns_of(target: Target, recorded: Recorded) -> str:
+    """The order of all methods in each column of the paper of which something was run."""
+    lines = []
+    for row in column_rows(target, recorded):
+        digits = DIGITS.get(row["metric"], 3)
+        lines.append((
+            row["column"], row["metric"], ", ".join(row["paper"]), ", ".join(row["ours"]),
+            show(row["best_of_paper"], digits), show(row["best"], digits), "yes" if row["better"] else "**no**",
+        ))
+    if not lines:
+        return ""
+    columns = ("column", "metric", "methods in the paper, best first", "ours, best first", "the paper's best",
+               "our best", "ours better")
+    return f"{COLUMNS}\n\n{markdown(columns, lines)}"
+
+
+def not_run(target: Target, recorded: Recorded) -> str:
+    """Which cells are missing and why: what they would cost, or that their data are not there."""
+    missing = [cell for cell in target.cells if cell not in recorded]
+    if not missing or target.absent:
+        return f"Not run: {target.absent}." if missing else ""
+    prices = {price: [f"`{cell}`" for cell in missing if minutes_of(cell) == price] for price in
+              sorted({minutes_of(cell) for cell in missing})}
+    each = [f"{', '.join(cells)} (about {price:g} minutes of one core each)" for price, cells in prices.items()]
+    return f"Not run yet: {'; '.join(each)}."
+
+
 def ablation_table(recorded: Recorded) -> str:
+    """The paper's four numbers, ours, and ours with early stopping where nothing is averaged."""
     lines = []
     for row in ablation_rows(recorded):
         digits = DIGITS[row["metric"]]
-        lines.append((row["set"], "paper", *(show(value, digits) for value in row["paper"])))
-        lines.append((row["set"], "ours", *(show(value, digits) for value in row["ours"])))
-    return markdown(("set", "", "optimiser", "noise only", "averaging only", "both"), lines)
+        gaps = [None if ours is None else f"{ours.mean - printed:+.{digits}f}"
+                for ours, printed in zip(row["ours"], row["paper"], strict=True)]
+        lines += [
+            (row["set"], "paper", *(show(value, digits) for value in row["paper"]), ""),
+            (row["set"], "ours, last weights", *(show(value, digits) for value in row["ours"]), str(row["runs"])),
+            (row["set"], "ours, best sample", *(show(value, digits) for value in row["kept"]), str(row["runs"])),
+            (row["set"], "ours, last weights − paper", *(gap or "—" for gap in gaps), ""),
+        ]
+    body = markdown(("set", "", "optimiser", "noise only", "averaging only", "both", "runs"), lines)
+    return f"{body}\n\n{ABLATION}"
 
 
 def time_table(recorded: Recorded) -> str:
@@ -164,20 +212,47 @@ def body_of(target: Target, recorded: Recorded) -> str:
 
 def page(results: Path) -> str:
     """The whole of docs/reproduce.md."""
-    parts: list[Any] = ["# The paper's tables, ours beside theirs", "",
+    parts: list[Any] = ["# The paper's tables and figures, ours beside theirs", "",
                         "Made by `langevin tables` from the files in `results/`. " + NOTE, ""]
     for target in TARGETS.values():
+        head = [f"## {target.title}", "", f"`langevin reproduce {target.name}`", ""]
         if target.figure:
+            parts += [*head, figure_of(target, results), ""]
             continue
         recorded = load(results, target)
-        body = body_of(target, recorded)
-        parts += [f"## {target.title}", "", f"`langevin reproduce {target.name}`", "", body, ""]
-        said = claims_of(target, recorded)
-        parts += [said, ""] if said else []
+        refuse_quick(recorded, results)
+        for text in (body_of(target, recorded), not_run(target, recorded), columns_of(target, recorded),
+                     claims_of(target, recorded)):
+            head += [text, ""] if text else []
+        parts += head
         for title, make in MORE_TABLES.get(target.name, {}).items():
             made = make(target, recorded)
             parts += [f"### {title}", "", made, ""] if made else []
     return "\n".join(parts).rstrip() + "\n"
+
+
+def refuse_quick(recorded: Recorded, results: Path) -> None:
+    for cell, runs in recorded.items():
+        if any(run.get("quick") for run in runs):
+            raise LangevinError(f"expected measured numbers in {results}, got those of a quick version of {cell}, "
+                                f"which mean nothing; name the folder of the recorded results")
+
+
+def figure_of(target: Target, results: Path) -> str:
+    """The picture, if it was drawn, and for Figure 6 the list of what is circled in it."""
+    numbers = kept_numbers(target.name, results)
+    if not numbers.is_file():
+        return "Not drawn yet."
+    told = json.loads(numbers.read_text())
+    picture = f"![{target.title}](../results/{FOLDER}/{target.name}.png)"
+    listed = told.get("sentences", [])
+    if not listed:
+        return picture
+    lines = [(str(s["rank"]), s["text"].replace("|", "\\|"), s["true"], f"{s['true_mean']:.2f} ± {s['true_std']:.2f}",
+              s["predicted"], f"{s['predicted_mean']:.2f} ± {s['predicted_std']:.2f}") for s in listed]
+    columns = ("", "sentence", "true", "probability", "predicted", "probability")
+    samples = f"The least certain by {told['statistic'].replace('_', ' ')} over {told['samples']} samples:"
+    return f"{picture}\n\n{samples}\n\n{markdown(columns, lines)}"
 
 
 def refresh(readme: str, results: Path) -> str:
@@ -188,5 +263,9 @@ def refresh(readme: str, results: Path) -> str:
         if target.paper and recorded:
             made += [f"{target.title} (lower is better):" if len(target.metrics) == 1 else f"{target.title}:", "",
                      table_of(target, recorded, only_run=True), ""]
-    before, rest = readme.split(BEGIN)
-    return f"{before}{BEGIN}\n" + "\n".join([*made, NOTE]) + f"\n{END}{rest.split(END)[1]}"
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise LangevinError(f"expected the lines {BEGIN} and {END} in the page to refresh, got none; put them where "
+                            f"the tables shall stand")
+    return f"{before}{BEGIN}\n" + "\n".join([*made, NOTE]) + f"\n{END}{after}"

@@ -23,6 +23,8 @@ from .questions import MASKS
 
 RISK = Target("risk", 0.05)
 """At most so many errors among the accepted answers, with the usual confidence."""
+KEPT = ("single", "averaged", "each", "curve", "weight_averaged", "mc_dropout", "beam", "tokenizer", "notes")
+"""Of an evaluation; the last three tell how captions were made and scored, and what is missing."""
 
 
 def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     valid = numbers["valid"]["curve"]
     how, count = best_of(valid)
     recipe = folder.recipe
-    kept = ("single", "averaged", "each", "curve")
+    numbers["test"] |= others
     return {
         "title": recipe.title, "seed": recipe.run.seed,
         "temperature": recipe.sampler.resolved(progress["num_data"])[1]["temperature"],
@@ -57,7 +59,7 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
         "chosen": {"score": numbers["test"]["score"], "select": how, "samples": count, "valid": valid[how][count - 1],
                    "test": numbers["test"]["curve"][how][count - 1]},
-        "valid": {k: numbers["valid"][k] for k in kept}, "test": {k: numbers["test"][k] for k in kept} | others,
+        **{split: {key: told[key] for key in KEPT if key in told} for split, told in numbers.items()},
         **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
         "history": progress["history"], "recipe": recipe.what_is_computed(), **folder.origin,
     }

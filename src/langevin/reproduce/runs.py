@@ -13,43 +13,73 @@ from ..errors import LangevinError
 from ..recipe import load_recipe
 from ..recipe.load import validate
 from ..runfolder import RECIPE, RunFolder, write_json
-from ..side_by_side import Job, abandoned, run_side_by_side
+from ..side_by_side import Job, abandoned, last_words, run_side_by_side
 from ..startup import prepare_process
 from ..train import Interrupted
 from ..workflow import resume, start, train_until_done
+from .figures import kept_numbers
 from .record import record
+from .tables import recorded_runs
 from .targets import Run, Target, minutes_of
 
 
-def state(run: Run, out: Path, results: Path) -> float:
-    """Share of a run that is done: 1 when its numbers are recorded, less while its folder holds a part."""
-    if (results / f"{run.name}.json").is_file():
+def state(run: Run, out: Path, results: Path, *, folder_needed: bool = False) -> float:
+    """Share of a run that is done: 1 when its numbers are recorded, less while its folder holds a part.
+
+    A figure needs the folder itself, finished; recorded numbers are not enough then.
+    """
+    if not folder_needed and (results / f"{run.name}.json").is_file():
         return 1.0
     if not (out / run.name / RECIPE).is_file():
         return 0.0
     progress = RunFolder(out / run.name).progress()
+    if folder_needed and progress and progress["finished"]:
+        return 1.0
     return 0.99 * progress["step"] / progress["total"] if progress else 0.0
 
 
-def overview(target: Target, out: Path, results: Path, seeds: int | None = None) -> dict[str, Any]:
-    """How far a target is with so many runs of each cell (None: as many as in the paper), and minutes left."""
-    runs = target.runs(seeds=seeds or target.folds or 1)
-    shares = [state(run, out, results) for run in runs]
+def missing_runs(target: Target, runs: Sequence[Run], out: Path, results: Path) -> list[Run]:
+    """Those that must be trained, or trained on, before the target can be shown."""
+    if target.figure and kept_numbers(target.name, results).is_file():
+        return []
+    return [run for run in runs if state(run, out, results, folder_needed=target.needs_folders) < 1]
+
+
+def overview(
+    target: Target, out: Path, results: Path, seeds: int | None = None, *, quick: bool = False
+) -> dict[str, Any]:
+    """How far a target is with so many runs of each cell (None: as many as in the paper), and minutes of one core."""
+    runs = target.runs(seeds=seeds or target.usual_seeds(quick=quick), quick=quick)
+    drawn = target.figure and kept_numbers(target.name, results).is_file()
+    shares = [1.0 if drawn else state(run, out, results, folder_needed=target.needs_folders) for run in runs]
     done = sum(share == 1 for share in shares)
-    words = "done" if done == len(shares) else "partly" if any(shares) else "not run"
-    left = sum((1 - share) * minutes_of(run.cell) for run, share in zip(runs, shares, strict=True))
+    whole = done == len(shares) and all((results / f"{name}.json").is_file() for name in target.benchmarks)
+    words = "done" if whole else "partly" if any(shares) else "not run"
+    minutes = [0.0 if quick else minutes_of(run.cell) for run in runs]
+    left = sum((1 - share) * each for each, share in zip(minutes, shares, strict=True))
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
-            "minutes_left": round(left)}
+            "minutes": round(sum(minutes)), "minutes_left": round(left), "quick": quick}
 
 
-def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, overrides: Sequence[str] = ()) -> None:
+def settings_of(run: Run, out: Path, results: Path, precision: str | None = None) -> tuple[str, ...]:
+    """The overrides of a run, its precision among them: as asked for, or as it was begun with, or that of the recorded
+    runs of its cell, so that one cell is not of two kinds; else the recipe's."""
+    folder = out / run.name
+    if precision is None and (folder / RECIPE).is_file():
+        precision = RunFolder(folder).recipe.run.precision
+    if precision is None:
+        precision = next((r["recipe"]["run"].get("precision") for r in recorded_runs(run.cell, results)), None)
+    return (*([f"precision={precision}"] if precision else []), *run.overrides)
+
+
+def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, precision: str | None = None) -> None:
     """What is recorded or begun under the name of a run must be of its recipe as it stands.
 
     Recorded numbers may be of another precision, which the tables tell; a run that goes on may not.
     """
     for run in runs:
         recorded, folder = results / f"{run.name}.json", out / run.name
-        wanted = load_recipe(run.recipe, [*overrides, *run.overrides]).what_is_computed()
+        wanted = load_recipe(run.recipe, settings_of(run, out, results, precision)).what_is_computed()
         if recorded.is_file():
             where, there = recorded, validate(json.loads(recorded.read_text())["recipe"]).what_is_computed()
             wanted["run"]["precision"] = there["run"]["precision"]
@@ -65,33 +95,46 @@ def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, override
 
 
 def execute(
-    runs: Sequence[Run], out: Path, results: Path, at_once: int, on_end: Callable[[str], None] = lambda name: None,
-    overrides: Sequence[str] = (),
-) -> None:
-    """All runs that are not recorded yet, `at_once` at a time, one thread each; `overrides` hold for all of them."""
-    missing = [run for run in runs if state(run, out, results) < 1]
-    jobs = [
-        Job(run.name, command(run.recipe, out / run.name, results / f"{run.name}.json", (*overrides, *run.overrides),
-                              chains=run.chains), out / f"{run.name}.log")
-        for run in missing
-    ]
-    run_side_by_side(jobs, at_once, on_end=lambda job: on_end(job.name))
+    missing: Sequence[Run], out: Path, results: Path, at_once: int, on_end: Callable[[str], None] = lambda name: None,
+    *, precision: str | None = None, quick: bool = False,
+) -> dict[str, str]:
+    """Train and record these runs, `at_once` at a time, one thread each; those that failed, with their last words.
+
+    A run that is recorded but has lost its folder is trained again, and its new numbers stay beside the folder.
+    """
+    jobs = []
+    for run in missing:
+        result = results / f"{run.name}.json"
+        result = out / result.name if result.is_file() else result
+        told = command(run.recipe, out / run.name, result, settings_of(run, out, results, precision),
+                       chains=run.chains, quick=quick)
+        jobs.append(Job(run.name, told, out / f"{run.name}.log"))
+    failed: dict[str, str] = {}
+
+    def ended(job: Job, code: int) -> None:
+        if code:
+            failed[job.name] = last_words(job)
+        on_end(job.name)
+
+    run_side_by_side(jobs, at_once, on_end=ended, keep_going=True)
+    return failed
 
 
 def command(
     recipe: str | Path, folder: Path, result: Path, overrides: Sequence[str] = (), *, forget_samples: bool = False,
-    chains: int = 1,
+    chains: int = 1, quick: bool = False,
 ) -> list[str]:
     """This file as a program: train or resume one run on one thread, and record it."""
     told = {"recipe": str(recipe), "folder": str(folder), "result": str(result), "overrides": list(overrides),
-            "forget_samples": forget_samples, "chains": chains}
+            "forget_samples": forget_samples, "chains": chains, "quick": quick}
     return [sys.executable, "-P", "-m", "langevin.reproduce.runs", json.dumps(told)]
 
 
 def train_and_record(
-    recipe: str, folder: str, result: str, overrides: list[str], forget_samples: bool, chains: int
+    recipe: str, folder: str, result: str, overrides: list[str], forget_samples: bool, chains: int, quick: bool
 ) -> None:
-    """Train or go on, evaluate, keep the numbers; then, if asked to, drop the samples."""
+    """Train or go on, evaluate, keep the numbers (marked where they mean nothing); then, if asked to, drop the samples.
+    """
     prepare_process()
     path = Path(folder)
     begun = (path / RECIPE).is_file()
@@ -103,7 +146,7 @@ def train_and_record(
         if not trainer.finished:
             train_until_done(trainer, lambda _: None)
     Path(result).parent.mkdir(parents=True, exist_ok=True)
-    write_json(Path(result), record(path))
+    write_json(Path(result), record(path) | ({"quick": True} if quick else {}))
     if forget_samples:
         RunFolder(path).store().forget_after(0)
 

@@ -37,15 +37,16 @@ class Number:
         return f"{self.mean:.{digits}f}" + ("" if self.std is None else f" ± {self.std:.{digits}f}")
 
 
+def recorded_runs(cell: str, folder: Path) -> list[dict[str, Any]]:
+    """All files `cell.json`, `cell.seed3.json`, `cell.fold0.json`."""
+    paths = sorted(path for name in (cell, f"{cell}.seed*", f"{cell}.fold*") for path in folder.glob(f"{name}.json"))
+    return [{"key": path.stem.removeprefix(cell), **json.loads(path.read_text())} for path in paths]
+
+
 def load(folder: Path, target: Target) -> Recorded:
-    """All files `cell.json`, `cell.seed3.json`, `cell.fold0.json` of its cells, and those of its benchmarks."""
-    found: Recorded = {}
-    for cell in (*target.cells, *target.benchmarks):
-        paths = sorted([*folder.glob(f"{cell}.json"), *folder.glob(f"{cell}.seed*.json"),
-                        *folder.glob(f"{cell}.fold*.json")])
-        if paths:
-            found[cell] = [{"key": path.stem.removeprefix(cell), **json.loads(path.read_text())} for path in paths]
-    return found
+    """The recorded runs of its cells, and what its benchmarks wrote."""
+    found = {cell: recorded_runs(cell, folder) for cell in (*target.cells, *target.benchmarks)}
+    return {cell: runs for cell, runs in found.items() if runs}
 
 
 def ours(runs: Sequence[Mapping[str, Any]], which: str, metric: str) -> Number | None:
@@ -108,13 +109,62 @@ def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
         for metric in target.metrics:
             printed = target.paper.get(cell, {}).get(metric)
             numbers = {which: ours(runs, which, metric) for which in ("single", "best", "averaged", "chosen", "valid")}
-            like = numbers["averaged"] if temperature else numbers["best"] or numbers["single"]
+            like = like_the_paper(runs, metric)
             rows.append({
                 "cell": cell, "metric": metric, "paper": printed, "runs": len(runs), **numbers,
                 "temperature": temperature, "precision": " and ".join(sorted(precisions)) or None,
                 "difference": like.mean - printed if like and printed is not None else None,
             })
     return rows
+
+
+def like_the_paper(runs: Sequence[Mapping[str, Any]], metric: str) -> Number | None:
+    """What the paper would print of these runs: of a sampler the average, of an optimiser the weights it would keep."""
+    if runs and runs[0]["temperature"]:
+        return ours(runs, "averaged", metric)
+    return ours(runs, "best", metric) or ours(runs, "single", metric)
+
+
+def column_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
+    """For each data set or model (a column of the paper) and metric: the methods from the best on, theirs and ours.
+
+    Only the columns of which something was run. `best` is our best number of all, collections and averages of
+    optimisers included.
+    """
+    made = []
+    for group, cells in grouped(target.cells).items():
+        for metric in target.metrics:
+            printed = {cell: target.paper[cell][metric] for cell in cells if metric in target.paper.get(cell, {})}
+            like = {cell: like_the_paper(recorded.get(cell, []), metric) for cell in cells}
+            measured = {cell: number.mean for cell, number in like.items() if number}
+            if not printed or not measured:
+                continue
+            others = [ours(recorded.get(cell, []), which, metric) for cell in cells for which in ("averaged", "chosen")]
+            every = [*measured.values(), *(number.mean for number in others if number)]
+            upwards = better(metric, 1, 0)
+            best, theirs = (max if upwards else min)(every), (max if upwards else min)(printed.values())
+            made.append({
+                "column": group, "metric": metric, "paper": ranked(printed, group, upwards=upwards),
+                "ours": ranked(measured, group, upwards=upwards), "best_of_paper": theirs, "best": best,
+                "better": better(metric, best, theirs),
+            })
+    return made
+
+
+def grouped(cells: Sequence[str]) -> dict[str, list[str]]:
+    """Cells of one column: names that agree up to the method."""
+    groups: dict[str, list[str]] = {}
+    for cell in cells:
+        head = next(cell.partition(f"-{method}")[0] for method in ("rmsprop", "psgld", "sgd", "sgld")
+                    if f"-{method}" in cell)
+        groups.setdefault(head, []).append(cell)
+    return groups
+
+
+def ranked(numbers: Mapping[str, float], group: str, *, upwards: bool) -> list[str]:
+    """The methods, the best first."""
+    order = sorted(numbers, key=lambda cell: -numbers[cell] if upwards else numbers[cell])
+    return [cell.removeprefix(f"{group}-") for cell in order]
 
 
 def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
@@ -127,7 +177,7 @@ def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     for sampler, optimiser in target.pairs:
         if sampler not in recorded or optimiser not in recorded:
             continue
-        for metric in target.metrics:
+        for metric in (*target.metrics, *target.claimed):
             mine, its = recorded[sampler], recorded[optimiser]
             kept = "best" if ours(its, "best", metric) else "single"
             answers = {
@@ -165,15 +215,21 @@ def compared(
 
 
 def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
-    """Optimiser, noise only (the sampler's last sample), averaging only (the optimiser's average), both."""
+    """Optimiser, noise only (the sampler's last sample), averaging only (the optimiser's average), both.
+
+    `ours` takes the last weights where nothing is averaged, `kept` those that validation prefers.
+    """
     cells = {"trec": ("trec-rmsprop", "trec-psgld", "error"),
              "ptb-small": ("ptb-small-random-sgd", "ptb-small-random-sgld", "perplexity")}
     rows = []
     for name, (optimiser, sampler, metric) in cells.items():
         plain, noisy = recorded.get(optimiser, []), recorded.get(sampler, [])
-        numbers = [ours(plain, "single", metric), ours(noisy, "single", metric), ours(plain, "averaged", metric),
-                   ours(noisy, "averaged", metric)]
-        rows.append({"set": name, "metric": metric, "paper": paper.ABLATION[name], "ours": numbers})
+        averaged = [ours(plain, "averaged", metric), ours(noisy, "averaged", metric)]
+        rows.append({
+            "set": name, "metric": metric, "paper": paper.ABLATION[name], "runs": min(len(plain), len(noisy)),
+            "ours": [ours(plain, "single", metric), ours(noisy, "single", metric), *averaged],
+            "kept": [ours(plain, "best", metric), ours(noisy, "best", metric), *averaged],
+        })
     return rows
 
 

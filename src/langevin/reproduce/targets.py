@@ -47,12 +47,22 @@ class Target:
     folds: int = 0
     """Runs of one cell are the folds of cross-validation, so many in the paper; 0: seeds."""
     figure: bool = False
+    needs_folders: bool = False
+    """The samples of its runs are looked at, not only their recorded numbers."""
     benchmarks: tuple[str, ...] = ()
     """Files of results that a benchmark wrote and the table shows."""
+    claimed: tuple[str, ...] = ()
+    """Metrics by which twins are compared besides those of the table."""
+    absent: str = ""
+    """Why none of it can be run here."""
     tuned: bool = False
     """A sweep of settings: the table shows the validation split first, by which they are chosen."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """How those cells differ from their recipes that are not recipes themselves."""
+
+    def usual_seeds(self, *, quick: bool = False) -> int:
+        """Runs of each cell: as many as in the paper; of quick versions two, so that there is a spread."""
+        return 2 if quick else self.folds or 1
 
     def runs(self, cells: tuple[str, ...] = (), seeds: int = 1, quick: bool = False) -> list[Run]:
         """The runs behind the chosen cells: names, or patterns like 'trec-*'."""
@@ -115,10 +125,11 @@ TARGETS = {
         Target("flickr8k", "Table 4: Flickr8k", tuple(paper.FLICKR8K), paper.FLICKR8K, paper.CAPTION_METRICS,
                twins(tuple(paper.FLICKR8K), {"psgld": "rmsprop"}), SHORT),
         Target("flickr30k", "Table 4: Flickr30k", tuple(paper.FLICKR30K), paper.FLICKR30K, paper.CAPTION_METRICS,
-               twins(tuple(paper.FLICKR30K), {"psgld": "rmsprop"}), SHORT),
+               twins(tuple(paper.FLICKR30K), {"psgld": "rmsprop"}), SHORT, absent="its pictures are not at hand"),
         Target("sentences", "Table 5: sentence classification, test error in %", tuple(paper.SENTENCES),
                paper.SENTENCES, ("error",), twins(tuple(paper.SENTENCES), {"psgld": "rmsprop"}),
-               ("epochs=0.2", "burn_in=0.05", "sample_every=0.05", "hidden=8", "threads=1"), folds=10),
+               ("epochs=0.2", "burn_in=0.05", "sample_every=0.05", "hidden=8", "threads=1"), folds=10,
+               claimed=("nll", "ece")),
         Target("ablation", "Table 6: noise and averaging, alone and together",
                ("trec-rmsprop", "trec-psgld", "ptb-small-random-sgd", "ptb-small-random-sgld"), quick=SHORT),
         Target("time", "Table 7: running time, pSGLD against RMSprop + dropout",
@@ -126,13 +137,14 @@ TARGETS = {
         Target("samples", "Figure 2: each sample, and the collections by number of samples",
                ("ptb-small-random-sgld",), quick=(*SHORT, "embed=8"), figure=True),
         Target("words", "Figure 3: the words of a sentence under three samples and their average",
-               ("ptb-small-successive-sgld",), quick=(*SHORT, "embed=8"), figure=True),
+               ("ptb-small-successive-sgld",), quick=(*SHORT, "embed=8"), figure=True, needs_folders=True),
         Target("captions", "Figure 4: captions of one picture under two samples", ("flickr8k-psgld",), quick=SHORT,
-               figure=True),
+               figure=True, needs_folders=True),
         Target("learning-curves", "Figure 5: learning curves on TREC", ("trec-rmsprop", "trec-rmsprop-dropout",
-               "trec-psgld", "trec-psgld-dropout"), quick=SHORT, figure=True),
-        Target("uncertainty", "Figure 6: TREC test sentences and those it is least sure of", ("trec-psgld-dropout",),
-               quick=SHORT, figure=True),
+               "trec-psgld", "trec-psgld-dropout"), quick=SHORT, figure=True, needs_folders=True),
+        Target("uncertainty", "Figure 6: TREC test sentences and those it is least sure of",
+               ("trec-psgld-dropout.full",), quick=SHORT, figure=True, needs_folders=True,
+               variants=questions.TREC_ALTERNATIVES),
         Target("temperature-trec", "How TREC depends on temperature and prior",
                (*questions.TREC_BASELINES, *questions.TREC_TEMPERATURE), metrics=("error", "nll"), quick=SHORT,
                tuned=True, variants=questions.TREC_BASELINES | questions.TREC_TEMPERATURE),
