@@ -194,10 +194,23 @@ def rejection_table(target: Target, recorded: Recorded) -> str:
     return markdown(columns, lines) if lines else ""
 
 
+def outside_table(target: Target, recorded: Recorded) -> str:
+    """How well each statistic tells sentences of another kind from those of the run, by each way to predict."""
+    lines = [
+        (f"`{run}`", way, *(show(areas.get(name), 3) for name in STATISTICS))
+        for runs in (recorded.get(name, []) for name in target.benchmarks)
+        for run, told in (runs[0].items() if runs else ()) if isinstance(told, dict)
+        for way, areas in told["outside"]["auroc"].items()
+    ]
+    return markdown(("run", "predicts by", *(name.replace("_", " ") for name in STATISTICS)), lines) if lines else ""
+
+
 MORE_TABLES = {
     "sentences": {
         "Calibration on the test sentences": calibration_table,
         "Which statistic rejects best: 1000 × area under the test risk-coverage curve, less is better": rejection_table,
+        "Out of domain: MR's sentences told from TREC's, area under the ROC curve (`langevin calibrate RUN --outside "
+        "mr`)": outside_table,
     },
 }
 OTHER_TABLES = {"ablation": ablation_table, "time": time_table}
