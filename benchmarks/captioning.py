@@ -1,9 +1,10 @@
 """Captions of many images: all samples at once, against one sample and against one sample after another.
 
-`python -m benchmarks.captioning [--images 1000] [--samples 17] [--rounds 3] [--run DIR] [--json FILE]`: without a run,
-weights are random, of the shape of the Flickr8k recipes, and every caption has `--words` words. Ratios within one run;
-times on one machine mean little elsewhere. The single picture is timed from its features on: the extractor comes on
-top.
+`python -m benchmarks.captioning [--images 1000] [--samples 17] [--rounds 3] [--run DIR] [--json FILE]`: with a run, its
+samples caption the images of its test split, which its data must be there for, in at most 20 words. Without, weights
+and features are random, weights of the shape of the Flickr8k recipes, and every caption has 12 words. Ratios within one
+run; times on one machine mean little elsewhere. The single picture is timed from its features on: the extractor comes
+on top.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from langevin.nn.captioner import Captioner
 from langevin.nn.stacked import reorder
 from langevin.runfolder import commit
 from langevin.startup import prepare_process
-from langevin.tasks.caption import build_captioner
-from langevin.workflow import Selection
+from langevin.tasks.caption import CaptionTask, build_captioner
+from langevin.workflow import Selection, open_run_task
 
 from .timing import Contender, interleave, ratio, timed
 
 WORDS, WIDTH, HIDDEN = 2537, 2048, 512
+RANDOM_LENGTH = 12
+"""Words of a caption of random models, which never end one by themselves."""
 MOST, LEAST, SECONDS = 14.0, 1.2, 2.0
 """What is wanted: at most so many times one sample, at least so much faster than one after another, one picture."""
 
@@ -75,6 +78,17 @@ def models_of(run: Captioning) -> list[Captioner]:
     return models
 
 
+def features_of(run: Captioning, images: int) -> Tensor:
+    """Of the first images of the test split that the run was made for."""
+    task = open_run_task(run.folder)
+    assert isinstance(task, CaptionTask)
+    return task.features.take(torch.tensor([task.features.rows[name] for name in task.images["test"][:images]]))
+
+
+def random_features(images: int) -> Tensor:
+    return torch.rand(images, WIDTH, generator=torch.Generator().manual_seed(0))
+
+
 def measure(
     models: Sequence[Captioner], vocabulary: Vocabulary, features: Tensor, search: Search, rounds: int
 ) -> dict[str, object]:
@@ -94,7 +108,8 @@ def measure(
     cost = ratio(seconds["all at once"], seconds["one sample"])
     gain = ratio(seconds["one after another"], seconds["all at once"])
     return {
-        "images": len(features), "samples": len(models), "beam": search.beam, "threads": torch.get_num_threads(),
+        "images": len(features), "samples": len(models), "beam": search.beam, "max_length": search.max_length,
+        "threads": torch.get_num_threads(),
         "same_captions": sum(same) / len(same), "seconds": {name: s["median"] for name, s in seconds.items()},
         "all_at_once_to_one_sample": cost, "one_after_another_to_all_at_once": gain,
         "kept": {
@@ -107,22 +122,23 @@ def measure(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name, value in {"images": 1000, "samples": 17, "beam": 5, "words": 12, "rounds": 3, "threads": 1}.items():
+    for name, value in {"images": 1000, "samples": 17, "beam": 5, "rounds": 3, "threads": 1}.items():
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--words", type=int, help="of the longest caption (20 of a run, 12 without)")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--run", type=Path, default=None, help="a trained run instead of random weights")
     given = parser.parse_args()
     prepare_process()
-    torch.set_num_threads(given.threads)
     if given.run is None:
         vocabulary = Vocabulary("word", [END, *(f"w{number}" for number in range(WORDS)), UNKNOWN, START])
-        models = random_models(given.samples)
+        models, features = random_models(given.samples), random_features(given.images)
     else:
         run = Captioning.open(given.run, Selection(samples=given.samples))
-        vocabulary, models = run.vocabulary, models_of(run)
-    features = torch.rand(given.images, models[0].image.in_features, generator=torch.Generator().manual_seed(0))
-    search = Search(beam=given.beam, max_length=given.words)
-    result = measure(models, vocabulary, features, search, given.rounds) | {"commit": commit()}
+        vocabulary, models, features = run.vocabulary, models_of(run), features_of(run, given.images)
+    torch.set_num_threads(given.threads)  # after the run, whose recipe has a number of its own
+    search = Search(given.beam, max_length=given.words or (RANDOM_LENGTH if given.run is None else Search.max_length))
+    about = {"run": given.run and given.run.name, "commit": commit()}
+    result = measure(models, vocabulary, features, search, given.rounds) | about
     print(json.dumps(result, indent=1))
     if given.json:
         write_atomic(given.json, json.dumps(result, indent=1).encode())

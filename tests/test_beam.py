@@ -247,7 +247,9 @@ def test_no_images_give_no_captions():
     ("options", "words"),
     [
         ({"beam": 0}, "beam must be at least 1, got 0"), ({"beam": -3}, "got -3"), ({"beam": 2, "top": 3}, "got 3"),
-        ({"top": 0}, "got 0"), ({"alpha": math.nan}, "length power"), ({"alpha": -1.0}, "length power"),
+        ({"top": 0}, "got 0; ask for at least one"), ({"beam": 10**9}, "beam must be at most 1000, got 1000000000"),
+        ({"max_length": 10**9}, "at most 1000 words, got 1000000000"),
+        ({"alpha": math.nan}, "length power"), ({"alpha": -1.0}, "length power"),
         ({"max_length": 0}, "at least 1 word"),
     ],
 )

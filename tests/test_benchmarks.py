@@ -7,10 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks import captioning, epochs
 from benchmarks.report import between_markers, markdown
 from benchmarks.shapes import SHAPES, network
 from benchmarks.timing import Contender, fastest, interleave, ratio, summary
 from benchmarks.verdicts import by_parts, row, verdict
+
+from langevin.captioning import Captioning
+from langevin.data.image_features import read_features
+from langevin.workflow import Selection, start
+
+from .tiny_captions import tiny_recipe, write_tiny
 
 ROOT = Path(__file__).parents[1]
 KEYS = {
@@ -119,6 +126,61 @@ def test_captioning_benchmark_runs_and_finds_the_same_captions():
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
-    assert results["same_captions"] == 1
+    assert (results["same_captions"], results["max_length"], results["run"]) == (1, 2, None)
     assert len(results["kept"]) == 3
     assert all(seconds > 0 for seconds in results["seconds"].values())
+
+
+def test_captioning_benchmark_of_a_run_captions_its_test_split(tmp_path, monkeypatch, capsys):
+    start(tiny_recipe(tmp_path, "epochs=2"), tmp_path / "run").run()
+    arguments = ["--run", str(tmp_path / "run"), "--samples", "2", "--images", "4", "--beam", "2", "--rounds", "1"]
+    monkeypatch.setattr(sys, "argv", ["captioning", *arguments])
+    captioning.main()
+    results = json.loads(capsys.readouterr().out)
+    assert (results["images"], results["max_length"], results["run"]) == (4, 20, str(tmp_path / "run"))
+    found = captioning.features_of(Captioning.open(tmp_path / "run", Selection()), 4)
+    stored = read_features(tmp_path / "features.npy")
+    assert found.tolist() == [stored.values[stored.rows[f"test{n}.jpg"]].tolist() for n in range(4)]
+
+
+def tiny_settings(folder):
+    return [f"corpus={write_tiny(folder)}", f"features={folder / 'features.npy'}", "hidden=8", "min_count=2",
+            "batch_size=16", "threads=1"]  # fmt: skip
+
+
+def test_epochs_are_timed_apart_from_reading_and_judged(tmp_path):
+    pair = ("flickr8k-psgld", "flickr8k-rmsprop-dropout")
+    assert epochs.bound(*pair) == 1.10
+    assert epochs.bound(*reversed(pair)) is None
+    for must, kept in {1000.0: True, 0.001: False}.items():
+        result = epochs.measure(pair, tiny_settings(tmp_path), 1, must)
+        assert list(result["kept"].values()) == [kept]
+        assert min(*result["processor_seconds"].values(), *result["reading_seconds"].values()) > 0
+    assert epochs.measure(pair, tiny_settings(tmp_path), 1, None)["kept"] == {}
+
+
+def test_only_training_is_on_the_clock(tmp_path, monkeypatch):
+    """A clock that goes on by 1 when an epoch is trained and by 100 when a trainer is made."""
+    recipe, task = epochs.opened("flickr8k-rmsprop", tiny_settings(tmp_path))
+    now, make, train = [0.0], epochs.Trainer.__init__, epochs.Trainer.run
+
+    def slow_make(trainer, *given):
+        now[0] += 100
+        make(trainer, *given)
+
+    def slow_train(trainer):
+        now[0] += 1
+        train(trainer)
+
+    monkeypatch.setattr(epochs.Trainer, "__init__", slow_make)
+    monkeypatch.setattr(epochs.Trainer, "run", slow_train)
+    assert epochs.one_epoch(recipe, task, lambda: now[0])(2) == 2
+    assert now == [202]
+
+
+def test_a_pair_without_its_data_is_not_measured(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
+    pair = next(pair for pair in epochs.EPOCH_PAIRS if pair.sampler == "flickr8k-psgld")
+    assert epochs.epoch_contenders(pair) == []
+    assert "flickr8k is not there" in capsys.readouterr().err
+    assert row(pair.title, {}, pair.sampler, pair.optimiser, at_most=(1.1, 1.0))["verdict"] == "not measured"

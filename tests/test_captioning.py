@@ -90,6 +90,16 @@ def test_batches_of_images_do_not_change_captions(run, monkeypatch):
     assert [[c.tokens for c in image] for image in whole] == [[c.tokens for c in image] for image in parts]
 
 
+def test_a_wide_beam_takes_fewer_images_at_once(run, monkeypatch):
+    """What is held at a time is bounded: images × beam × samples × words."""
+    features, rows = features_of_test(run), []
+    step = AveragedDecoder.step
+    monkeypatch.setattr(AveragedDecoder, "step", lambda self, tokens: rows.append(len(tokens)) or step(self, tokens))
+    search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values, Search(beam=100))
+    assert max(rows) <= 320
+    assert [Search(beam=beam).images_at_once for beam in (1, 5, 10, 100, 1000)] == [32, 32, 32, 3, 1]
+
+
 def test_uncertainty_is_the_spread_over_samples(run):
     picture = caption_images(run, features_of_test(run), Search(top=2), per_sample=2)[0]
     best = picture["captions"][0]
@@ -98,7 +108,7 @@ def test_uncertainty_is_the_spread_over_samples(run):
     assert math.isclose(np.std(best["log_prob_each"], ddof=1), best["log_prob_std"], rel_tol=1e-9)
     assert best["log_prob_std"] > 0
     assert [single["step"] for single in picture["per_sample"]] == [run.samples[1].step, run.samples[3].step]
-    one = Captioning(run.folder, run.vocabulary, run.single(run.samples[1]), run.samples[1:2], [], run.width)
+    one = Captioning(run.folder, run.vocabulary, run.ensemble_of(run.samples[1:2]), run.samples[1:2], [], run.width)
     alone = caption_images(one, features_of_test(run), Search(top=2))[0]["captions"]
     assert [c["caption"] for c in alone] == [c["caption"] for c in picture["per_sample"][0]["captions"]]
     assert alone[0]["log_prob_std"] == 0
@@ -124,6 +134,8 @@ def test_the_training_data_need_not_be_there(run_folder, tmp_path, cli):
     assert code == 0
     assert "average of 2" in printed
     assert printed.count("dog") >= 9
+    code, printed, _ = cli("caption", moved, "test4.jpg", "--features", features, "--beam", 2, "--json")
+    assert (code, len(json.loads(printed)["images"][0]["captions"])) == (0, 2)  # three if the beam has room
 
 
 def test_bad_input_ends_with_exit_code_two(run_folder, finished_run, tmp_path, cli):
@@ -138,7 +150,14 @@ def test_bad_input_ends_with_exit_code_two(run_folder, finished_run, tmp_path, c
 
     refused("the model takes 12 features an image", values=rows[:, :5])
     refused("3 of 45 rows", values=np.where(np.arange(45)[:, None] < 3, np.nan, rows))
+    refused("2 of 45 rows", values=np.where(np.arange(45)[:, None] < 2, 1e300, rows.astype(np.float64)))
     refused("beam must be at least 1, got 0", "--beam", 0)
+    refused("beam must be at most 1000, got 100000000", "--beam", 100_000_000)
+    refused("at most 1000 words, got 100000000", "--max-length", 100_000_000)
+    refused("expected between 1 and 5 captions from a beam of 5, got 0; ask for at least one", "--top", 0)
+    refused("from a beam of 2, got 3; ask for fewer or widen the beam", "--top", 3, "--beam", 2)
+    refused("expected pictures for --extractor w.npz, got --features", "--extractor", "w.npz")
+    refused("expected pictures for --preprocess caffe, got --features", "--preprocess", "caffe")
     refused("between 1 and 4 samples", "--per-sample", 9)
     refused("have no names", "test0.jpg")
     refused("between 1 and 4 samples", "--samples", 9)
@@ -173,11 +192,6 @@ def test_evaluation_with_captions(run_folder, tmp_path, cli, monkeypatch):
         assert "meteor" not in numbers[kind]
     assert "meteor is missing" in told
     assert "java" in told.lower()
-    code, printed, _ = cli("evaluate", run_folder, "--captions", out)
+    code, printed, _ = cli("evaluate", run_folder, "--captions", out, "--overwrite")
+    assert code == 0
     assert "cider" in printed
-
-
-def test_captions_need_a_captioner(finished_run, tmp_path, cli):
-    code, _, told = cli("evaluate", finished_run, "--captions", tmp_path / "c.json", "--quiet")
-    assert code == 2
-    assert "expected the run of a captioner" in told

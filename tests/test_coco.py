@@ -1,4 +1,4 @@
-"""The COCO metrics against numbers by hand and against COCO's own pipeline; Java missing and broken."""
+"""The COCO metrics against numbers by hand and against COCO's own pipeline; Java missing, broken and hanging."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import json
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from langevin import coco
+from langevin import coco_java
 from langevin.coco import METRICS, evaluate_captions, plain_tokens, write_coco_results
 from langevin.errors import LangevinError
 
@@ -47,6 +48,12 @@ def fake_java(monkeypatch, folder: Path, script: str) -> None:
     java.write_text(script)
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
+
+
+def tokenising_java(monkeypatch, folder: Path, fate: str) -> None:
+    """A Java that tokenises; what it does as METEOR is told."""
+    echo = 'case "$*" in *meteor*) ' + fate + ";; *) while read -r line; do echo \"$line\"; done;; esac"
+    fake_java(monkeypatch, folder, f"#!/bin/sh\nPATH=/bin:/usr/bin\n{echo}\n")
 
 
 @pytest.mark.usefixtures("no_java")
@@ -111,12 +118,51 @@ def test_with_a_broken_java_the_rest_is_given(monkeypatch, tmp_path, script, wor
 @pytest.mark.parametrize("fate", ["exit 1", "read line; echo 1 2 3; exit 3", "echo oops >&2; exit 2"])
 def test_meteor_alone_broken(monkeypatch, tmp_path, fate):
     """A Java that tokenises and then fails METEOR: everything else stands, nothing hangs."""
-    echo = 'case "$*" in *meteor*) ' + fate + ";; *) while read -r line; do echo \"$line\"; done;; esac"
-    fake_java(monkeypatch, tmp_path / "bin", f"#!/bin/sh\nPATH=/bin:/usr/bin\n{echo}\n")
+    tokenising_java(monkeypatch, tmp_path / "bin", fate)
     scores = evaluate_captions(REFERENCES, PERFECT)
     assert set(scores.metrics) == set(METRICS) - {"meteor"}
     assert "Java runs, but METEOR does not" in scores.missing["meteor"]
     assert scores.tokenizer == "ptb"
+
+
+METEOR = (
+    "while read -r line; do case $line in SCORE*) echo some;; "
+    "*) for n in 1 2 3; do echo 0.5; done; echo 0.25;; esac; done"
+)
+"""Gives each of three images 0.5 and all 0.25."""
+
+
+def test_java_may_be_found_by_a_relative_path(monkeypatch, tmp_path):
+    tokenising_java(monkeypatch, tmp_path / "bin", METEOR)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "bin")
+    assert evaluate_captions(REFERENCES, PERFECT).metrics["meteor"] == 0.25
+
+
+def test_a_meteor_that_does_not_start_is_told(monkeypatch, tmp_path):
+    fake_java(monkeypatch, tmp_path / "bin", "#!/nowhere/at/all\n")
+    scorer = importlib.import_module("pycocoevalcap.meteor.meteor").Meteor
+    with pytest.raises(coco_java.JavaFailed, match="does not start"):
+        coco_java.meteor_score(scorer, [["a dog"]], [["a dog"]])
+
+
+def test_a_java_that_hangs_is_given_up(monkeypatch, tmp_path):
+    """It and what it started, which holds its pipes."""
+    monkeypatch.setattr(coco_java, "JAVA_SECONDS", 0.3)
+    fake_java(monkeypatch, tmp_path / "bin", "#!/bin/sh\n/bin/sleep 60\necho late\n")
+    began = time.monotonic()
+    check_without_java("gave no answer within 0.3 s")
+    assert time.monotonic() - began < 30
+
+
+def test_a_meteor_that_hangs_is_given_up(monkeypatch, tmp_path):
+    monkeypatch.setattr(coco_java, "JAVA_SECONDS", 3.0)
+    tokenising_java(monkeypatch, tmp_path / "bin", "read line; sleep 60; echo late")
+    began = time.monotonic()
+    scores = evaluate_captions(REFERENCES, PERFECT)
+    assert time.monotonic() - began < 30
+    assert set(scores.metrics) == set(METRICS) - {"meteor"}
+    assert "METEOR does not: it gave no answer within 3 s" in scores.missing["meteor"]
 
 
 @needs_java
@@ -139,7 +185,7 @@ def test_with_java_everything_is_there_and_nothing_is_left_behind(tmp_path, monk
 
 @needs_java
 def test_ptb_tokens_split_and_keep_lines_apart():
-    tokens = coco.ptb_tokens([["A dog's ball .", "", "Don't\u2028go, café"], ["(two)"]], frozenset({".", ","}))
+    tokens = coco_java.ptb_tokens([["A dog's ball .", "", "Don't\u2028go, café"], ["(two)"]], frozenset({".", ","}))
     assert tokens == [["a dog 's ball", "", "do n't go café"], ["-lrb- two -rrb-"]]
 
 
@@ -189,5 +235,6 @@ def test_what_cannot_be_scored_is_refused(references, captions, words):
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pycocoevalcap.bleu.bleu", None)
-    with pytest.raises(LangevinError, match=r'pip install "langevin\[caption\]"'):
-        evaluate_captions(REFERENCES, PERFECT)
+    scores = evaluate_captions(REFERENCES, PERFECT)
+    assert (scores.metrics, scores.tokenizer, list(scores.missing)) == ({}, "none", list(METRICS))
+    assert all('pip install "langevin[caption]"' in why for why in scores.missing.values())

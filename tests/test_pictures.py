@@ -18,6 +18,12 @@ def test_without_the_network_it_says_where_it_is_looked_for(tmp_path, monkeypatc
         features_of_pictures([tmp_path / "a.jpg"])
 
 
+def test_an_unknown_way_to_read_pictures_is_refused_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
+    with pytest.raises(LangevinError, match=r'expected preprocess "caffe" .* got "keras"'):
+        features_of_pictures([tmp_path / "a.jpg"], preprocess="keras")
+
+
 @pytest.mark.data
 def test_pictures_give_the_stored_features(real_data):
     pytest.importorskip("PIL")

@@ -16,6 +16,8 @@ from torch import Tensor
 from .errors import LangevinError
 
 NOTHING = -math.inf
+WIDEST, LONGEST = 1000, 1000
+"""The widest beam and the longest caption, in words: far beyond use, and within memory."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,11 @@ def beam_search(
     continuation can enter its `top` best, so that both give the same result: Σ log p only falls, and no length divides
     it by more than (max_length + 1)^α.
     """
-    _check(begin, end, beam, top, alpha, max_length)
+    check_settings(beam, top, alpha, max_length)
+    if begin.dim() != 2 or not 0 <= end < begin.shape[1]:
+        raise LangevinError(
+            f"expected log-probabilities [images, vocabulary] that hold the end word {end}, got {tuple(begin.shape)}"
+        )
     search = _Beams(begin, end, beam, top, alpha, max_length)
     log_probs = begin
     for round_ in range(max_length + 1):
@@ -77,19 +83,19 @@ def beam_search(
     return search.results()
 
 
-def _check(begin: Tensor, end: int, beam: int, top: int, alpha: float, max_length: int) -> None:
-    if begin.dim() != 2 or not 0 <= end < begin.shape[1]:
-        raise LangevinError(
-            f"expected log-probabilities [images, vocabulary] that hold the end word {end}, got {tuple(begin.shape)}"
-        )
-    if beam < 1:
-        raise LangevinError(f"beam must be at least 1, got {beam}; 1 is the greedy caption, 5 is usual")
+def check_settings(beam: int, top: int, alpha: float, max_length: int) -> None:
+    """Refuse what no search can do, or none within memory."""
+    if not 1 <= beam <= WIDEST:
+        bound = "at least 1" if beam < 1 else f"at most {WIDEST}"
+        raise LangevinError(f"beam must be {bound}, got {beam}; 1 is the greedy caption, 5 is usual")
     if not 1 <= top <= beam:
-        raise LangevinError(f"expected between 1 and {beam} captions from a beam of {beam}, got {top}; widen the beam")
+        remedy = "ask for at least one" if top < 1 else "ask for fewer or widen the beam"
+        raise LangevinError(f"expected between 1 and {beam} captions from a beam of {beam}, got {top}; {remedy}")
     if not (math.isfinite(alpha) and alpha >= 0):
         raise LangevinError(f"the length power must be a number of at least 0, got {alpha}; 0 is the plain score")
-    if max_length < 1:
-        raise LangevinError(f"the longest caption must have at least 1 word, got {max_length}")
+    if not 1 <= max_length <= LONGEST:
+        bound = "at least 1 word" if max_length < 1 else f"at most {LONGEST} words"
+        raise LangevinError(f"the longest caption must have {bound}, got {max_length}; 20 is usual")
 
 
 def best_words(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from .beam import Hypothesis, beam_search
+from .beam import Hypothesis, beam_search, check_settings
 from .data.captions import START
 from .data.image_features import ImageFeatures
 from .data.vocab import END, UNKNOWN, Vocabulary
@@ -29,6 +29,8 @@ from .workflow import Selection, select
 
 IMAGES_AT_ONCE = 32
 """Images of one beam search. More make larger products and hold more: S × images × beam × vocabulary numbers."""
+ROWS_AT_ONCE = 320
+"""Images × beam of one search, at most, so that a wide beam does not fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,14 @@ class Search:
     length_power: float = 0.0
     """Scores are Σ log p / length^power; 0 is the plain sum."""
     max_length: int = 20
+
+    def check(self) -> None:
+        """Refuse impossible settings before any other work."""
+        check_settings(self.beam, self.top, self.length_power, self.max_length)
+
+    @property
+    def images_at_once(self) -> int:
+        return max(1, min(IMAGES_AT_ONCE, ROWS_AT_ONCE // self.beam))
 
 
 class Decoder(Protocol):
@@ -79,8 +89,9 @@ def search_captions(
     advance: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
     """The best captions of each image, [images, width] → best first. `advance` is called after each image."""
+    search.check()
     found = []
-    for some in torch.split(features, IMAGES_AT_ONCE):
+    for some in torch.split(features, search.images_at_once):
         found += search_some(decoder, vocabulary, some, search)
         for _ in some:
             advance()
@@ -142,6 +153,16 @@ def describe(vocabulary: Vocabulary, caption: Hypothesis, each: Tensor) -> dict[
     }
 
 
+def captioner_in(path: Path) -> RunFolder:
+    folder = RunFolder(path)
+    if folder.recipe.task != "caption":
+        raise LangevinError(
+            f"expected the run of a captioner in {path}, got one of {folder.recipe.task}; train one by a recipe "
+            f"such as flickr8k-psgld"
+        )
+    return folder
+
+
 @dataclass(frozen=True)
 class Captioning:
     """A trained run opened to write captions; the data it was trained on need not be there."""
@@ -155,17 +176,15 @@ class Captioning:
 
     @classmethod
     def open(cls, path: Path, selection: Selection) -> Captioning:
-        folder = RunFolder(path)
-        if folder.recipe.task != "caption":
-            raise LangevinError(f"expected the run of a captioner in {path}, got one of {folder.recipe.task}")
+        folder = captioner_in(path)
         samples, skipped = select(folder, selection)
         vocabulary, width = folder.vocabulary, int(folder.origin["feature_width"])
         model = build_captioner(folder.recipe, width, len(vocabulary)).to(prepare_device(folder.recipe))
         return cls(folder, vocabulary, as_one(model, samples), samples, skipped, width)
 
-    def single(self, sample: Any) -> Ensemble:
-        """One sample alone."""
-        return as_one(self.ensemble.model, [sample])
+    def ensemble_of(self, samples: list[Any]) -> Ensemble:
+        """Some samples of the run, one alone perhaps."""
+        return as_one(self.ensemble.model, samples)
 
 
 def as_one(model: torch.nn.Module, samples: list[Any]) -> Ensemble:
@@ -179,16 +198,16 @@ def caption_images(
     """For each image its best captions with their uncertainty and, if asked for, those of some single samples."""
     features.expect_width(run.width)
     values = features.values.float()
-    found = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, values, search, advance)
     shown = choose(run.samples, "thinned", per_sample) if per_sample else []
-    singles = [AveragedDecoder(run.single(sample)) for sample in shown]
+    found = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, values, search, advance)
+    singles = [AveragedDecoder(run.ensemble_of([sample])) for sample in shown]
     alone = [search_captions(single, run.vocabulary, values, search, advance) for single in singles]
     pictures = []
     for number, (name, captions) in enumerate(zip(features.names, found, strict=True)):
         row = values[number].expand(len(captions), -1)
         each = word_probabilities(run.ensemble, run.vocabulary, row, captions)
         others = [
-            {"step": sample.step, "captions": [
+            {"chain": sample.chain, "step": sample.step, "captions": [
                 {"caption": sentence(run.vocabulary, c), "log_prob": c.log_prob, "score": c.score} for c in own[number]
             ]}
             for sample, own in zip(shown, alone, strict=True)

@@ -2,20 +2,19 @@
 
 METEOR and COCO's tokeniser (Stanford's PTB tokeniser) are Java programs. Without a working Java the other metrics are
 still computed, on words told apart by white space; the result says so, because the numbers then differ a little.
+Without the package there are none, and the result says why.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
-import shutil
-import subprocess
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .coco_java import JavaFailed, Lines, meteor_score, ptb_tokens
 from .errors import LangevinError
 from .files import write_atomic
 
@@ -26,12 +25,8 @@ GET_JAVA = (
     "https://adoptium.net), and see that `java -version` runs"
 )
 
-Lines = list[list[str]]
-"""Per image a list of captions, words separated by single spaces."""
-
-
-class _JavaFailed(Exception):
-    """Java is missing, does not start, or gives no answer. The message says which."""
+SCORERS = {"Bleu": "bleu.bleu", "Rouge": "rouge.rouge", "Cider": "cider.cider", "Meteor": "meteor.meteor"}
+"""Classes of the COCO code and their modules."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,8 @@ class CocoScores:
     missing: dict[str, str]
     """Metric → why it is not there and how to get it."""
     tokenizer: str
-    """"ptb": COCO's own. "plain": lower case, split at white space, COCO's punctuation marks left out."""
+    """"ptb": COCO's own. "plain": lower case, split at white space, COCO's punctuation marks left out. "none": without
+    the package."""
     notes: tuple[str, ...]
     """What a reader of the numbers must know; empty if they are what the COCO server would give."""
 
@@ -54,17 +50,19 @@ def evaluate_captions(references: Mapping[Any, Sequence[str]], captions: Mapping
     set, little over a handful of images, and is 0 for a single one.
     """
     names = _matched(references, captions)
-    scorers = {name: _scorer(module, name) for name, module in (
-        ("Bleu", "bleu.bleu"), ("Rouge", "rouge.rouge"), ("Cider", "cider.cider"), ("Meteor", "meteor.meteor"),
-    )}
-    marks = frozenset(_scorer("tokenizer.ptbtokenizer", "PUNCTUATIONS"))
+    try:
+        scorers = {name: _from_package(module, name) for name, module in SCORERS.items()}
+        marks = frozenset(_from_package("tokenizer.ptbtokenizer", "PUNCTUATIONS"))
+    except ImportError as error:
+        why = f'the COCO metrics need pycocoevalcap ({error}); pip install "langevin[caption]"'
+        return CocoScores({}, dict.fromkeys(METRICS, why), "none", ())
     told, given = [list(references[name]) for name in names], [[captions[name]] for name in names]
     missing: dict[str, str] = {}
     notes: tuple[str, ...] = ()
     tokenizer = "ptb"
     try:
         told, given = ptb_tokens(told, marks), ptb_tokens(given, marks)
-    except _JavaFailed as problem:
+    except JavaFailed as problem:
         told, given, tokenizer = plain_tokens(told, marks), plain_tokens(given, marks), "plain"
         missing["meteor"] = f"METEOR is a Java program: {problem}; {GET_JAVA}"
         notes = (f"plain tokeniser in place of COCO's, which needs Java too ({problem}): the numbers differ a little",)
@@ -73,8 +71,8 @@ def evaluate_captions(references: Mapping[Any, Sequence[str]], captions: Mapping
     metrics = _scores(scorers, dict(enumerate(told)), dict(enumerate(given)))
     if tokenizer == "ptb":
         try:
-            metrics["meteor"] = _meteor(scorers["Meteor"], told, given)
-        except _JavaFailed as problem:
+            metrics["meteor"] = meteor_score(scorers["Meteor"], told, given)
+        except JavaFailed as problem:
             missing["meteor"] = f"Java runs, but METEOR does not: {problem}; it wants 2 GB of memory"
     return CocoScores({name: metrics[name] for name in METRICS if name in metrics}, missing, tokenizer, notes)
 
@@ -103,50 +101,13 @@ def _matched(references: Mapping[Any, Sequence[str]], captions: Mapping[Any, str
     return list(references)
 
 
-def _scorer(module: str, name: str) -> Any:
-    try:
-        return getattr(importlib.import_module(f"pycocoevalcap.{module}"), name)
-    except ImportError as error:
-        raise LangevinError(
-            f'the COCO metrics need pycocoevalcap ({error}); pip install "langevin[caption]"'
-        ) from error
+def _from_package(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(f"pycocoevalcap.{module}"), name)
 
 
 def plain_tokens(captions: Sequence[Sequence[str]], marks: frozenset[str]) -> Lines:
     """Lower case, split at white space, without the punctuation marks that COCO leaves out."""
     return [[" ".join(w for w in line.lower().split() if w not in marks) for line in lines] for lines in captions]
-
-
-def ptb_tokens(captions: Sequence[Sequence[str]], marks: frozenset[str]) -> Lines:
-    """COCO's tokeniser: the same program and options as its Python wrapper.
-
-    The wrapper puts a temporary file into the installed package and does not look whether Java failed; here the text
-    goes through a pipe, and as many lines must come back as went in.
-    """
-    java = shutil.which("java")
-    if java is None:
-        raise _JavaFailed("there is no `java` on the PATH")
-    folder = Path(importlib.import_module("pycocoevalcap.tokenizer.ptbtokenizer").__file__ or "").parent
-    lines = [" ".join(line.split()) for image in captions for line in image]
-    command = [java, "-cp", str(folder / "stanford-corenlp-3.4.1.jar"), "edu.stanford.nlp.process.PTBTokenizer",
-               "-preserveLines", "-lowerCase", "-encoding", "UTF-8"]
-    try:
-        done = subprocess.run(command, input="".join(f"{line}\n" for line in lines).encode(), capture_output=True)
-    except OSError as error:
-        raise _JavaFailed(f"{java} does not start ({error.strerror})") from error
-    if done.returncode:
-        raise _JavaFailed(f"{java} ended with code {done.returncode}{_last_words(done.stderr)}")
-    tokenized = done.stdout.decode(errors="replace").split("\n")[:-1]
-    if len(tokenized) != len(lines):
-        raise _JavaFailed(f"the tokeniser gave {len(tokenized)} lines for {len(lines)}{_last_words(done.stderr)}")
-    kept = iter(" ".join(w for w in line.split() if w not in marks) for line in tokenized)
-    return [[next(kept) for _ in image] for image in captions]
-
-
-def _last_words(raw: bytes) -> str:
-    """The end of what a program said on standard error, for a message."""
-    lines = raw.decode(errors="replace").strip().splitlines()
-    return f": {lines[-1][:200]}" if lines else ""
 
 
 def _scores(scorers: Mapping[str, Any], told: dict[int, list[str]], given: dict[int, list[str]]) -> dict[str, float]:
@@ -156,36 +117,3 @@ def _scores(scorers: Mapping[str, Any], told: dict[int, list[str]], given: dict[
         value, _ = scorers[name]().compute_score(told, given)
         metrics["rouge_l" if name == "Rouge" else "cider"] = float(value)
     return metrics
-
-
-def _meteor(scorer: Any, told: Lines, given: Lines) -> float:
-    """METEOR with its own separator kept out of the text."""
-    told, given = ([[line.replace("|", "") for line in lines] for lines in part] for part in (told, given))
-    with _running(scorer) as meteor:
-        try:
-            value, _ = meteor.compute_score(dict(enumerate(told)), dict(enumerate(given)))
-        except (OSError, ValueError) as error:  # it went away: a broken pipe, or an empty line where a number should be
-            meteor.meteor_p.kill()
-            raise _JavaFailed(f"it gave no score{_last_words(meteor.meteor_p.stderr.read())}") from error
-    return float(value)
-
-
-@contextlib.contextmanager
-def _running(scorer: Any) -> Iterator[Any]:
-    """A METEOR process that is gone afterwards, with its pipes.
-
-    The wrapper keeps its lock when scoring fails and waits for it when it is collected: without the release below a
-    failure would hang.
-    """
-    meteor = scorer()
-    try:
-        yield meteor
-    finally:
-        process = meteor.meteor_p
-        process.kill()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            with contextlib.suppress(OSError):  # text that nobody will read
-                pipe.close()
-        process.wait()
-        if meteor.lock.locked():
-            meteor.lock.release()

@@ -1,4 +1,4 @@
-"""Writing a file so that it is whole or absent, whatever happens meanwhile."""
+"""Writing a file so that it is whole or absent, whatever happens meanwhile; and why there is none to read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ import os
 from pathlib import Path
 
 from .errors import LangevinError
+
+A_FOLDER = "a folder"
+
+
+def no_file(path: Path) -> str:
+    """What stands at a path where a file should be; empty if one is there."""
+    try:
+        return "" if path.is_file() else A_FOLDER if path.is_dir() else "not there"
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        return f"not to be had ({error.strerror})"
 
 
 def write_atomic(path: Path, content: bytes) -> None:

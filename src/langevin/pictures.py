@@ -7,6 +7,8 @@ from pathlib import Path
 
 from .data.datasets import DATASETS
 from .data.image_features import ImageFeatures
+from .data.images import check_preprocess
+from .files import no_file
 from .nn.resnet import load_resnet50, picture_features
 
 KNOWN = "resnet50"
@@ -19,10 +21,11 @@ def features_of_pictures(
 
     A model understands only the features it was trained with: `weights` and `preprocess` must be those.
     """
+    check_preprocess(preprocess)
     if weights is None:
         known = DATASETS[KNOWN]
         weights = known.folder / known.files["weights"].name
-        if not weights.is_file():
+        if no_file(weights):
             known.read("weights")  # says what is wanted and where
     values = picture_features(load_resnet50(weights, preprocess=preprocess), paths)
     return ImageFeatures([str(path) for path in paths], values, "the pictures")

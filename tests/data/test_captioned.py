@@ -6,7 +6,7 @@ import torch
 
 from langevin.data.captioned import CaptionSet, images_with_features, joint_sha256, open_captioned
 from langevin.data.captions import build_vocabulary, encode
-from langevin.data.datasets import DATASETS
+from langevin.data.datasets import DATASETS, DataSet, File
 from langevin.errors import LangevinError
 from tests.tiny_captions import write_tiny
 
@@ -73,6 +73,62 @@ def test_a_known_set_with_json_and_features_of_one_s_own(tmp_path, monkeypatch):
     read, features = open_captioned("flickr30k", None)
     assert read.splits == captions.splits
     assert features.values.shape == (45, 12)
+
+
+@pytest.fixture
+def flickr30k(tmp_path, monkeypatch):
+    """Token lines with three lists, and features under names of their own."""
+    monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
+    folder = tmp_path / "flickr30k"
+    folder.mkdir()
+    write_tiny(folder).rename(folder / "results_20130124.token")
+    for split, name in {"train": "train", "dev": "val", "test": "test"}.items():
+        (folder / f"tiny.{split}Images.txt").rename(folder / f"{name}.txt")
+    return folder
+
+
+def test_a_known_set_as_token_lines_with_features_beside(flickr30k):
+    captions, features = open_captioned("flickr30k", None)
+    assert {split: len(names) for split, names in captions.splits.items()} == {"train": 27, "valid": 9, "test": 9}
+    assert features.source == str(flickr30k / "features.npy")
+    assert images_with_features(captions, features, allow_missing=False)["test"] == captions.splits["test"]
+    (flickr30k / "features.npy").rename(flickr30k / "resnet50_pool5_f16.npy")
+    (flickr30k / "features_names.txt").rename(flickr30k / "resnet50_names.txt")
+    shutil.copy(flickr30k / "resnet50_pool5_f16.npy", flickr30k / "others.npy")
+    assert open_captioned("flickr30k", None)[1].source == str(flickr30k / "resnet50_pool5_f16.npy")
+
+
+def test_token_lines_of_a_known_set_need_lists_and_features(flickr30k):
+    shutil.copy(flickr30k / "features.npy", flickr30k / "more.npy")
+    with pytest.raises(LangevinError, match="found 2; name it in the recipe"):
+        open_captioned("flickr30k", None)
+    (flickr30k / "more.npy").unlink()
+    (flickr30k / "features.npy").unlink()
+    with pytest.raises(LangevinError, match=r"flickr30k is not there: looked for .*resnet50_pool5_f16.npy"):
+        open_captioned("flickr30k", None)
+    (flickr30k / "val.txt").unlink()
+    with pytest.raises(LangevinError, match="expected the image list of the valid split"):
+        open_captioned("flickr30k", None)
+
+
+def test_lists_of_a_known_set_are_read_like_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    write_tiny(folder)
+    names = {"captions": "tiny.token.txt", "train": "tiny.trainImages.txt", "valid": "tiny.devImages.txt",
+             "test": "tiny.testImages.txt", "names": "features_names.txt", "features": "features.npy"}  # fmt: skip
+    files = {key: File(name, 0, "", "") for key, name in names.items()}
+    monkeypatch.setitem(DATASETS, "tiny", DataSet("tiny", "", "", "", files))
+    assert len(open_captioned("tiny", None)[0].splits["test"]) == 9
+    (folder / "tiny.testImages.txt").write_bytes(b"\xe9.jpg\n")
+    with pytest.raises(LangevinError, match=r"expected UTF-8 in .*tiny.testImages.txt, got the byte 0xe9 at 0"):
+        open_captioned("tiny", None)
+
+
+def test_an_unknown_corpus_is_told_the_known_ones():
+    with pytest.raises(LangevinError, match=r"at flickr9k, which is not there; .* one of flickr8k, flickr30k"):
+        open_captioned("flickr9k", None)
 
 
 @pytest.mark.data

@@ -66,6 +66,10 @@ def test_a_vocabulary_without_words_is_refused(tmp_path):
         build_vocabulary(read_captions(write_tiny(tmp_path)), 1000)
 
 
+def add(path, text):
+    path.write_text(path.read_text() + text)
+
+
 def change(path, old, new):
     text = path.read_text()
     assert old in text
@@ -80,7 +84,9 @@ def change(path, old, new):
         (lambda f: (f / "tiny.testImages.txt").write_text("test0.jpg\ntest0.jpg\n"), "'test0.jpg' is listed twice"),
         (lambda f: change(f / "tiny.token.txt", "train1.jpg#0\t", "train1.jpg#0 "), "in line 4 of"),
         (lambda f: (f / "tiny.token.txt").write_bytes(b"a.jpg#0\t\xff\n"), "expected UTF-8"),
-        (lambda f: (f / "tiny.token.txt").unlink(), "expected a text file"),
+        (lambda f: (f / "tiny.token.txt").unlink(), "which is not there; pass a .*, or one of flickr8k, flickr30k"),
+        (lambda f: (f / "tiny.testImages.txt").write_bytes(b"caf\xe9.jpg\n"), "UTF-8 in .*testImages.txt, got .* 0xe9"),
+        (lambda f: add(f / "tiny.testImages.txt", "dev3.jpg\n"), "got 'dev3.jpg' in both valid and test"),
         (lambda f: (f / "tiny.token.txt").write_text(""), "it is empty"),
     ],
 )
@@ -88,6 +94,30 @@ def test_bad_caption_files_are_refused(tmp_path, spoil, message):
     path = write_tiny(tmp_path)
     spoil(tmp_path)
     with pytest.raises(LangevinError, match=message):
+        read_captions(path)
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path):
+    with pytest.raises(LangevinError, match=r"which is not to be had \(File name too long\)"):
+        read_captions(tmp_path / ("x" * 300))
+
+
+def test_lists_may_begin_with_a_mark_and_names_may_have_spaces(tmp_path):
+    path = write_tiny(tmp_path)
+    change(path, "test1.jpg#", "my test 1.jpg#")
+    listed = tmp_path / "tiny.testImages.txt"
+    change(listed, "test1.jpg", "my test 1.jpg")
+    listed.write_bytes(b"\xef\xbb\xbf" + listed.read_bytes().replace(b"\n", b"\r\n"))
+    captions = read_captions(path)
+    assert captions.splits["test"][:3] == ["test0.jpg", "my test 1.jpg", "test2.jpg"]
+    assert captions.texts["my test 1.jpg"][0] == "A cat runs ."
+
+
+def test_an_image_of_two_splits_is_refused(tmp_path):
+    path, _ = karpathy(tmp_path)
+    images = json.loads(path.read_text())["images"]
+    path.write_text(json.dumps({"images": [*images, images[1] | {"split": "test"}]}))
+    with pytest.raises(LangevinError, match=r"got 'train1.jpg' in both train and test; take it off"):
         read_captions(path)
 
 

@@ -63,6 +63,7 @@ def test_bad_features_are_refused(tmp_path):
 
     refused("3 rows but 2 names", names=NAMES[:2])
     refused("'a.jpg' has more than one row", names=["a.jpg", "b.jpg", "a.jpg"])
+    refused(r"1 of 3 rows .* too large for float32, first row 2 \('c.jpg'\)", rows=np.diag([1, 2, 1e300]))
     refused("got torch.int64", rows=ROWS.astype(np.int64))
     refused(r"shape \[3, 2, 2\]", rows=ROWS.reshape(3, 2, 2))
     holes = ROWS.copy()
@@ -83,8 +84,9 @@ def test_files_that_hold_no_features_are_refused(tmp_path):
     np.savez(tmp_path / "two.npz", a=ROWS, b=ROWS)
     with pytest.raises(LangevinError, match="expected one array of features"):
         read_features(tmp_path / "two.npz")
-    with pytest.raises(LangevinError, match="found nothing"):
-        read_features(tmp_path / "absent.npy")
+    for name, words in {"absent.npy": "which is not there", "x" * 300 + ".npy": "File name too long"}.items():
+        with pytest.raises(LangevinError, match=words):
+            read_features(tmp_path / name)
     with pytest.raises(LangevinError, match=r"expected features as \.npy"):
         read_features(tmp_path / "f.csv")
 
@@ -111,6 +113,27 @@ def test_contents_are_refused_like_files(tmp_path):
         features_from_bytes(raw[:-9], names, "f.npy")
     with pytest.raises(LangevinError, match=r"expected UTF-8 in the names of f.npy, got the byte 0xe9 at 0"):
         features_from_bytes(raw, b"\xe9.jpg\nb.jpg\nc.jpg", "f.npy")
+
+
+@pytest.mark.parametrize("names", ["{", '{"a": 1}', '"abc"', "[1, 2, 3]", "null"])
+def test_names_in_the_metadata_must_be_a_list_of_strings(tmp_path, names):
+    safetensors.numpy.save_file({"features": ROWS}, tmp_path / "f.safetensors", {"names": names})
+    with pytest.raises(LangevinError, match=r"f.safetensors cannot be read .* a JSON list of strings, got"):
+        read_features(tmp_path / "f.safetensors")
+
+
+def test_files_of_names_may_begin_with_a_mark_and_names_have_spaces(tmp_path):
+    path = write_npy(tmp_path, names=["my a.jpg", "b.jpg", "c.jpg"])
+    names = tmp_path / "f_names.txt"
+    names.write_bytes(b"\xef\xbb\xbf" + names.read_bytes())
+    assert read_features(path).names == ["my a.jpg", "b.jpg", "c.jpg"]
+
+
+def test_a_long_name_has_no_names_beside_it(tmp_path):
+    """The names would be in a file whose name is longer still, which the system refuses to look for."""
+    path = tmp_path / ("x" * 250 + ".npy")
+    np.save(path, ROWS)
+    assert read_features(path, named=False).names == ["row 0", "row 1", "row 2"]
 
 
 def test_bad_files_of_names_are_refused(tmp_path):

@@ -109,6 +109,7 @@ def test_what_is_no_picture_is_refused(tmp_path):
         ("cut.png", "cannot read the picture"), ("broken.png", "cannot read the picture"),
         ("cut.jpg", "truncated"), ("text.jpg", "not a picture"), ("empty.jpg", "not a picture"),
         ("float.tif", "floating-point"), (".", "a folder"), ("nowhere.jpg", "not there"),
+        ("x" * 300 + ".jpg", "File name too long"),
     ]:
         with pytest.raises(LangevinError, match=words):
             read_image(tmp_path / name)
@@ -119,7 +120,7 @@ def test_absurd_pictures_and_options_are_refused(tmp_path, monkeypatch):
     assert read_image(tmp_path / "line.png").shape == (3, 224, 224)
     with pytest.raises(LangevinError, match="1×5000"):
         read_image(tmp_path / "line.png", preprocess="torchvision")
-    with pytest.raises(LangevinError, match="caffe"):
+    with pytest.raises(LangevinError, match=r'"caffe" .* or "torchvision", got "keras"; name the one'):
         read_image(tmp_path / "line.png", preprocess="keras")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     with pytest.raises(LangevinError, match="decompression bomb"):

@@ -114,11 +114,12 @@ def test_files_that_are_no_weights_are_refused(tmp_path):
         np.save(file, np.zeros(3))
     with pytest.raises(LangevinError, match="one array without a name"):
         load_resnet50(tmp_path / "one.npz")
-    with pytest.raises(LangevinError, match="no such file"):
-        load_resnet50(tmp_path / "nowhere.npz")
-    for options in ({"preprocess": "keras"}, {"stride_on": "last"}):
-        with pytest.raises(LangevinError, match="expected preprocess"):
-            load_resnet50(tmp_path / "w.npz", **options)
+    for name, words in {"nowhere": "which is not there", "x" * 300: "File name too long"}.items():
+        with pytest.raises(LangevinError, match=words):
+            load_resnet50(tmp_path / f"{name}.npz")
+    for option, value in {"preprocess": "keras", "stride_on": "last"}.items():
+        with pytest.raises(LangevinError, match=rf'^expected {option} .* got "{value}"; '):
+            load_resnet50(tmp_path / "w.npz", **{option: value})
 
 
 @pytest.mark.data

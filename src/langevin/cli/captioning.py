@@ -17,6 +17,12 @@ from ..report.terminal import counting, screen
 from ..workflow import Selection
 from .app import Folder, Json, Quiet, app, say_skipped, takes_selection
 
+TOP = 3
+"""Captions of each image, where the beam has room."""
+
+LengthPower = Annotated[float, typer.Option(help="divide scores of captions by length to this power; 0: plain")]
+MaxLength = Annotated[int, typer.Option(help="words of the longest caption")]
+
 
 @app.command()
 @takes_selection
@@ -26,24 +32,30 @@ def caption(
     images: Annotated[list[str] | None, typer.Argument(metavar="IMAGE", help="pictures; names with --features")] = None,
     features: Annotated[Path | None, typer.Option(help="image features: .npy, .npz or .safetensors")] = None,
     extractor: Annotated[Path | None, typer.Option(help="ResNet-50 weights: .npz or .safetensors")] = None,
-    preprocess: Annotated[str, typer.Option(help="how the extractor sees pictures: caffe or torchvision")] = "caffe",
+    preprocess: Annotated[
+        str | None, typer.Option(help="how the extractor sees pictures: caffe (default) or torchvision")
+    ] = None,
     names: Annotated[Path | None, typer.Option(help="names of the feature rows, one a line")] = None,
     beam: Annotated[int, typer.Option(help="width of the beam search")] = 5,
-    top: Annotated[int, typer.Option(help="how many captions of each image")] = 3,
-    length_power: Annotated[float, typer.Option(help="divide scores by length to this power; 0: plain")] = 0.0,
-    max_length: Annotated[int, typer.Option(help="words of the longest caption")] = 20,
+    top: Annotated[
+        int | None, typer.Option(help=f"how many captions of each image (default: {TOP}, at most the beam)")
+    ] = None,
+    length_power: LengthPower = 0.0,
+    max_length: MaxLength = 20,
     per_sample: Annotated[int, typer.Option(min=0, help="show the captions of so many single samples too")] = 0,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Captions of images from the averaged model, with the uncertainty of each."""
-    search = Search(beam, min(top, beam) if beam > 0 else top, length_power, max_length)
+    search = Search(beam, min(TOP, beam) if top is None else top, length_power, max_length)
+    search.check()
     if features is not None:
+        refuse_extractor(extractor, preprocess)
         given = named_rows(read_features(features, names, named=bool(images)), images)
     elif names is not None:
         raise LangevinError(f"expected --features FILE whose rows are named in {names}, got none; leave --names out")
     elif images:
-        given = features_of_pictures([Path(image) for image in images], extractor, preprocess)
+        given = features_of_pictures([Path(image) for image in images], extractor, preprocess or "caffe")
     else:
         raise LangevinError("expected pictures or --features FILE, got neither; name an image to describe")
     run = Captioning.open(folder, selection)
@@ -54,4 +66,11 @@ def caption(
         print(json.dumps({"run": str(folder), "samples": len(run.samples), "beam": beam, "images": pictures}))
         return
     for picture in pictures:
-        screen.print(caption_table(picture, len(run.samples)))
+        screen.print(caption_table(picture, len(run.samples), chains=bool(run.folder.chains)))
+
+
+def refuse_extractor(extractor: Path | None, preprocess: str | None) -> None:
+    """Features are there already: what makes them of pictures would be ignored."""
+    for option, value in {"--extractor": extractor, "--preprocess": preprocess}.items():
+        if value is not None:
+            raise LangevinError(f"expected pictures for {option} {value}, got --features; leave one of them out")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..caption_scores import add_caption_scores
+from ..caption_scores import add_caption_scores, check_request
 from ..captioning import Search
 from ..compare import add_models
 from ..data.vocab import END, Vocabulary
@@ -21,7 +21,8 @@ from ..report.terminal import counting, messages, screen
 from ..runfolder import RunFolder
 from ..train import prepare_device
 from ..workflow import BEST, Selection, evaluate_run, open_language_task, select, usual
-from .app import Folder, Json, Quiet, SkipDamaged, app, say_skipped, takes_selection
+from .app import Folder, Json, Overwrite, Quiet, SkipDamaged, app, say_skipped, takes_selection
+from .captioning import LengthPower, MaxLength
 
 
 @app.command()
@@ -35,16 +36,22 @@ def evaluate(
     curve: Annotated[bool, typer.Option("--curve", help="all three collections by number of samples")] = False,
     captions: Annotated[Path | None, typer.Option(help="caption the split into this file, with BLEU … CIDEr")] = None,
     beam: Annotated[int, typer.Option(help="width of the beam search for --captions")] = 5,
+    length_power: LengthPower = 0.0,
+    max_length: MaxLength = 20,
+    overwrite: Overwrite = False,
     weight_average: Annotated[bool, typer.Option("--weight-average", help="the mean of the weights beside")] = False,
     student: Annotated[Path | None, typer.Option(metavar="DIR", help="a distilled run beside, with costs")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Metrics of the last sample and of the averaged model."""
+    search = Search(beam, length_power=length_power, max_length=max_length)
+    if captions is not None:
+        check_request(folder, captions, search, text=text, mc_dropout=mc_dropout, overwrite=overwrite)
     with counting("samples", quiet or as_json) as begin:
         result = evaluate_run(folder, split, selection, text, begin, curve=curve, mc_dropout=mc_dropout)
         if captions is not None:
-            result = add_caption_scores(result, selection, Search(beam=beam), captions, begin)
+            result = add_caption_scores(result, selection, search, captions, begin)
         if weight_average or student is not None:
             result = add_models(result, selection, text, student, begin)
     say_skipped(result["skipped"])
@@ -93,7 +100,7 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Continue a text with the averaged model."""
-    run, how = RunFolder(folder), select_ or usual(folder, samples)
+    run, how = RunFolder(folder), select_ or usual(folder, samples, skip_damaged=skip_damaged)
     count = samples if how == BEST else samples or run.store().of_each(10)
     with counting("validation", as_json) as begin_choice:
         chosen, _ = select(run, Selection(how, count, 0, skip_damaged), begin_choice)

@@ -12,8 +12,19 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
-from .captions import SPLITS, Captions, checked, encode, parse_karpathy, parse_token_lines, read_captions
-from .datasets import DATASETS
+from .captions import (
+    CAPTIONED,
+    SPLITS,
+    TOKENS,
+    Captions,
+    checked,
+    encode,
+    first_of,
+    from_token_lines,
+    parse_karpathy,
+    read_captions,
+)
+from .datasets import DATASETS, DataSet
 from .image_features import SUFFIXES, ImageFeatures, features_from_bytes, read_features
 from .vocab import END, Vocabulary
 
@@ -22,21 +33,38 @@ def open_captioned(corpus: str, features: str | None) -> tuple[Captions, ImageFe
     """A data set by name, or a caption file or folder with the file of its features."""
     known = DATASETS.get(corpus)
     if known is not None and "captions" not in known.files:
-        raise LangevinError(f"{corpus} has no captions; use flickr8k, flickr30k or a caption file")
+        raise LangevinError(f"{corpus} has no captions; use {', '.join(CAPTIONED)} or a caption file")
     if known is None:
         return read_captions(Path(corpus)), read_features(features_beside(Path(corpus), features))
+    captions = captions_of(known)
+    return captions, features_of(known) if features is None else read_features(Path(features))
+
+
+def captions_of(known: DataSet) -> Captions:
+    """As the table of data sets names them, or a token file with its lists where people may bring their own."""
     path = known.folder / known.files["captions"].name
+    others = None if is_there(known, "captions") else first_of(known.folder, TOKENS)
+    if others is not None:
+        return read_captions(others)
     raw = known.read("captions")
     if path.suffix == ".json":
-        captions = checked(path, *parse_karpathy(path, raw), [raw])
-    else:
-        lists = {split: known.read(split) for split in SPLITS}
-        names = {split: content.decode().split() for split, content in lists.items()}
-        captions = checked(path, parse_token_lines(path, raw), names, [raw, *lists.values()])
-    if features is not None:
-        return captions, read_features(Path(features))
-    source = str(known.folder / known.files["features"].name)
-    return captions, features_from_bytes(known.read("features"), known.read("names"), source)
+        return checked(path, *parse_karpathy(path, raw), [raw])
+    lists = {split: (known.folder / known.files[split].name, known.read(split)) for split in SPLITS}
+    return from_token_lines(path, raw, lists)
+
+
+def features_of(known: DataSet) -> ImageFeatures:
+    """As the table of data sets names them, or the only ones in the folder where people may bring their own."""
+    source = known.folder / known.files["features"].name
+    if not is_there(known, "features") and feature_files(known.folder):
+        return read_features(features_beside(known.folder, None))
+    return features_from_bytes(known.read("features"), known.read("names"), str(source))
+
+
+def is_there(known: DataSet, key: str) -> bool:
+    """Whether this very file is to be read: it is there, or no other will do."""
+    file = known.files[key]
+    return bool(file.sha256) or (known.folder / file.name).is_file()
 
 
 def features_beside(corpus: Path, features: str | None) -> Path:
@@ -44,13 +72,17 @@ def features_beside(corpus: Path, features: str | None) -> Path:
     if features is not None:
         return Path(features)
     folder = corpus if corpus.is_dir() else corpus.parent
-    found = sorted(path for path in folder.glob("*") if path.suffix in SUFFIXES)
+    found = feature_files(folder)
     if len(found) != 1:
         raise LangevinError(
             f"expected one file of image features in {folder} ({', '.join(SUFFIXES)}), found {len(found)}; name it in "
             f"the recipe: features = \"FILE\""
         )
     return found[0]
+
+
+def feature_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*") if path.suffix in SUFFIXES)
 
 
 def joint_sha256(captions: Captions, features: ImageFeatures) -> str:

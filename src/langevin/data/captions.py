@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LangevinError
+from ..files import A_FOLDER, no_file
 from .corpora import read_text
+from .datasets import DATASETS
+from .image_features import names_in
 from .vocab import END, UNKNOWN, Vocabulary
 
 START = "<start>"
@@ -25,7 +28,10 @@ SPLITS = ("train", "valid", "test")
 LISTS = {"train": ("*train*.txt",), "valid": ("*dev*.txt", "*val*.txt"), "test": ("*test*.txt",)}
 """How the image lists of a token file are named, beside it."""
 WORD, NEITHER = re.compile(r"[^\W_]"), re.compile(r"[^\w\s]|_")
+TOKENS = ("*.token.txt", "*.token")
 KARPATHY = {"train": "train", "restval": "train", "val": "valid", "test": "test"}
+CAPTIONED = tuple(name for name, known in DATASETS.items() if "captions" in known.files)
+"""The data sets that are captioned images."""
 
 
 @dataclass(frozen=True)
@@ -50,22 +56,35 @@ def words_of(text: str) -> list[str]:
 
 def read_captions(path: Path) -> Captions:
     """A JSON file of Karpathy's, a token file with its image lists beside it, or a folder that holds either."""
-    if path.is_dir():
+    problem = no_file(path)
+    if problem == A_FOLDER:
         path = caption_file_in(path)
+    elif problem:
+        raise LangevinError(
+            f"expected captions at {path}, which is {problem}; pass a caption file, its folder, or one of "
+            f"{', '.join(CAPTIONED)}"
+        )
     raw = read_text(path)
     if path.suffix == ".json":
         return checked(path, *parse_karpathy(path, raw), [raw])
     lists = {split: find_list(path, split) for split in SPLITS}
-    contents = [read_text(lists[split]) for split in SPLITS]
-    names = {split: content.decode().split() for split, content in zip(SPLITS, contents, strict=True)}
-    return checked(path, parse_token_lines(path, raw), names, [raw, *contents])
+    return from_token_lines(path, raw, {split: (own, read_text(own)) for split, own in lists.items()})
+
+
+def from_token_lines(path: Path, raw: bytes, lists: dict[str, tuple[Path, bytes]]) -> Captions:
+    """The contents of a token file and of its image lists."""
+    names = {split: names_in(content, str(own)) for split, (own, content) in lists.items()}
+    return checked(path, parse_token_lines(path, raw), names, [raw, *(content for _, content in lists.values())])
+
+
+def first_of(folder: Path, patterns: Iterable[str]) -> Path | None:
+    return next((found for pattern in patterns for found in sorted(folder.glob(pattern))), None)
 
 
 def caption_file_in(folder: Path) -> Path:
     """The one caption file of a folder."""
-    for pattern in ("*.json", "*.token.txt", "*.token"):
-        if found := sorted(folder.glob(pattern)):
-            return found[0]
+    if found := first_of(folder, ("*.json", *TOKENS)):
+        return found
     raise LangevinError(
         f"expected captions in {folder} (Karpathy's dataset_*.json, or *.token.txt with three image lists), found none"
     )
@@ -133,7 +152,8 @@ def decoded(path: Path, raw: bytes) -> str:
 def checked(
     path: Path, texts: dict[str, list[str]], splits: dict[str, list[str]], contents: Iterable[bytes]
 ) -> Captions:
-    """The same, after making sure that every split has images and every image of a split has captions with words."""
+    """The same, after making sure that every split has images of its own, and each of them captions with words."""
+    seen: dict[str, str] = {}
     for split, names in splits.items():
         if not names:
             raise LangevinError(f"the {split} split of {path} has no images; every split needs some")
@@ -145,6 +165,12 @@ def checked(
         if len(set(names)) < len(names):
             twice = next(name for number, name in enumerate(names) if name in names[:number])
             raise LangevinError(f"{twice!r} is listed twice in the {split} split of {path}; list each image once")
+        if shared := next((name for name in names if name in seen), None):
+            raise LangevinError(
+                f"expected splits of different images in {path}, got {shared!r} in both {seen[shared]} and {split}; "
+                f"take it off one of the lists"
+            )
+        seen |= dict.fromkeys(names, split)
     return Captions(texts, splits, hashlib.sha256(b"".join(contents)).hexdigest())
 
 

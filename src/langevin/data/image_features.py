@@ -16,6 +16,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from ..errors import LangevinError
+from ..files import no_file
 
 HASHED_WHOLE = 64 << 20
 BLOCK = 1 << 20
@@ -43,10 +44,12 @@ class ImageFeatures:
                 f"the features in {self.source} have {len(values)} rows but {len(names)} names; each row needs a name, "
                 f"in the same order"
             )
-        bad = (~torch.isfinite(values).all(1)).nonzero().flatten().tolist()
+        given = values.float() if values.dtype == torch.float64 else values  # as a model will be given them
+        bad = (~torch.isfinite(given).all(1)).nonzero().flatten().tolist()
         if bad:
+            problem = "too large for float32" if torch.isfinite(values).all() else "not finite"
             raise LangevinError(
-                f"{len(bad)} of {len(values)} rows in {self.source} are not finite, first row {bad[0]} "
+                f"{len(bad)} of {len(values)} rows in {self.source} are {problem}, first row {bad[0]} "
                 f"({names[bad[0]]!r}); compute those features again"
             )
         object.__setattr__(self, "rows", {name: number for number, name in enumerate(names)})
@@ -92,8 +95,8 @@ def read_features(path: Path, names: Path | None = None, *, named: bool = True) 
     """Features of any of the three kinds; names stand in the file or in one beside it, else, if allowed, rows."""
     if path.suffix not in SUFFIXES:
         raise LangevinError(f"expected features as {', '.join(SUFFIXES)}, got {path}")
-    if not path.is_file():
-        raise LangevinError(f"expected image features at {path}, found nothing there")
+    if problem := no_file(path):
+        raise LangevinError(f"expected image features at {path}, which is {problem}; name a file of features")
     try:
         values, found = read_safetensors(path) if path.suffix == ".safetensors" else read_numpy(path.read_bytes())
     except Exception as error:  # a damaged file raises whatever it makes its reader stumble over
@@ -149,11 +152,21 @@ def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None]:
         tensors: dict[str, Tensor] = {key: file.get_tensor(key) for key in sorted(file.keys())}
         metadata = file.metadata() or {}
     if len(tensors) == 1 and next(iter(tensors.values())).dim() == 2:
-        names = json.loads(metadata["names"]) if "names" in metadata else None
+        names = names_in_json(metadata["names"]) if "names" in metadata else None
         return next(iter(tensors.values())), names
     if not tensors or any(tensor.dim() != 1 for tensor in tensors.values()):
         raise ValueError("expected one matrix of features, or a vector for each image name")
     return torch.stack(list(tensors.values())), list(tensors)
+
+
+def names_in_json(text: str) -> list[str]:
+    try:
+        names = json.loads(text)
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"expected 'names' in its metadata to be a JSON list of strings, got {text[:60]!r}")
+    return names
 
 
 def names_for(path: Path, names: Path | None, rows: int, *, named: bool) -> list[str] | None:
@@ -170,7 +183,7 @@ def names_beside(path: Path) -> Path | None:
     """`X_names.txt`, `X.names.txt` or `X.txt` beside `X.npy`."""
     stem = path.with_suffix("")
     for candidate in (f"{stem}_names.txt", f"{stem}.names.txt", f"{stem}.txt"):
-        if Path(candidate).is_file():
+        if not no_file(Path(candidate)):
             return Path(candidate)
     return None
 
@@ -187,9 +200,9 @@ def read_names(path: Path) -> list[str]:
 
 
 def names_in(raw: bytes, source: str) -> list[str]:
-    """One name a line, in UTF-8."""
+    """One name a line, in UTF-8; names may have spaces."""
     try:
-        return [line.strip() for line in raw.decode().splitlines() if line.strip()]
+        return [line.strip() for line in raw.decode("utf-8-sig").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise LangevinError(
             f"expected UTF-8 in {source}, got the byte {raw[error.start]:#04x} at {error.start}; convert the file"

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
+from ..files import no_file
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -31,14 +32,21 @@ def read_image(path: Path, *, preprocess: str = "caffe") -> Tensor:
     Pictures are seen as a viewer shows them: turned upright by their EXIF orientation, the first frame of several,
     transparent parts on white. Grey, CMYK and palette pictures become red-green-blue; 16-bit ones keep their upper 8.
     """
-    if preprocess not in ("caffe", "torchvision"):
-        raise LangevinError(f'expected preprocess "caffe" or "torchvision", got "{preprocess}"')
+    check_preprocess(preprocess)
     picture = read_rgb(path)
     if preprocess == "caffe":
         pixels = _pixels(picture.resize((SIZE, SIZE), _filter("BICUBIC")))
         return (pixels.flip(2) - torch.tensor(CAFFE_MEAN)).permute(2, 0, 1).contiguous()
     pixels = _pixels(_middle(picture, path)) / 255
     return ((pixels - torch.tensor(IMAGENET_MEAN)) / torch.tensor(IMAGENET_STD)).permute(2, 0, 1).contiguous()
+
+
+def check_preprocess(preprocess: str) -> None:
+    if preprocess not in ("caffe", "torchvision"):
+        raise LangevinError(
+            f'expected preprocess "caffe" (the original network, and Keras) or "torchvision", got "{preprocess}"; name '
+            f"the one that the weights of the extractor come from"
+        )
 
 
 def read_rgb(path: Path) -> Image.Image:
@@ -48,8 +56,8 @@ def read_rgb(path: Path) -> Image.Image:
     except ImportError as error:
         raise LangevinError(f'reading pictures needs Pillow ({error}); pip install "langevin[caption]"') from error
     path = Path(path)
-    if not path.is_file():
-        raise LangevinError(f"expected a picture, got {path}, which is {'a folder' if path.is_dir() else 'not there'}")
+    if problem := no_file(path):
+        raise LangevinError(f"expected a picture, got {path}, which is {problem}; pass a JPEG or PNG file")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large, or with odd metadata: no reason not to read it

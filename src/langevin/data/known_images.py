@@ -48,8 +48,8 @@ IMAGE_SETS: dict[str, tuple[About, dict[str, Listed]]] = {
         (
             "flickr30k", "Flickr30k: 31,014 images with 5 captions each, Karpathy's splits, features of your own",
             "given out for non-commercial research and education; not to be passed on",
-            ASK + "Instead of the JSON, *.token.txt with three image lists will do; for the features, .npz or "
-            ".safetensors: set corpus and features in the recipe.",
+            ASK + "Instead of the JSON, *.token.txt or *.token with three image lists will do; for the features, any "
+            "one .npy, .npz or .safetensors with names.",
         ),
         {
             "captions": ("dataset_flickr30k.json", 0, "", "29,000, 1,014 and 1,000 images with 5 captions each"),

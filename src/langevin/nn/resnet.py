@@ -21,8 +21,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ..data.images import read_image
+from ..data.images import check_preprocess, read_image
 from ..errors import LangevinError
+from ..files import no_file
 
 FEATURES = 2048
 LINEAGES = {"caffe": ("first", 1.001e-5), "torchvision": ("middle", 1e-5)}
@@ -57,10 +58,10 @@ class ResNet50(nn.Module):
 
     def __init__(self, *, preprocess: str = "caffe", stride_on: str | None = None, eps: float | None = None) -> None:
         super().__init__()
-        if preprocess not in LINEAGES or stride_on not in (None, "first", "middle"):
+        check_preprocess(preprocess)
+        if stride_on not in (None, "first", "middle"):
             raise LangevinError(
-                f'expected preprocess "caffe" or "torchvision" and stride_on "first" or "middle", '
-                f'got "{preprocess}" and "{stride_on}"'
+                f'expected stride_on "first" or "middle", got "{stride_on}"; leave it out to follow preprocess'
             )
         self.preprocess = preprocess
         stride_on, eps = stride_on or LINEAGES[preprocess][0], LINEAGES[preprocess][1] if eps is None else eps
@@ -117,8 +118,10 @@ def _read(path: Path) -> dict[str, Tensor]:
             f"expected ResNet-50 weights as .npz or .safetensors, got {path}; "
             "write a torch state dict with safetensors.torch.save_file"
         )
-    if not path.is_file():
-        raise LangevinError(f"expected ResNet-50 weights with torchvision's names in {path}, got no such file")
+    if problem := no_file(path):
+        raise LangevinError(
+            f"expected ResNet-50 weights with torchvision's names in {path}, which is {problem}; name a file of weights"
+        )
     try:
         if path.suffix == ".safetensors":
             return {name: tensor.float() for name, tensor in load_file(path).items()}

@@ -10,6 +10,9 @@ from ..runfolder import RunFolder
 from ..workflow import chosen_collection
 from .terminal import curve, duration, table
 
+MANY = 6
+"""Metrics that stand beside each other on 80 columns."""
+
 
 def run_summary(folder: RunFolder) -> dict[str, Any]:
     """Everything `langevin show` knows, JSON-ready."""
@@ -78,17 +81,34 @@ def learning_table(summary: dict[str, Any], rows: int = 12) -> Group:
 
 
 def evaluation_table(result: dict[str, Any]) -> Group:
-    names = list(result["averaged"])
-    return table(
-        f"{result['run']} on {result['split']}, {result['select']} collection, temperature {result['temperature']:g}",
-        ("model", *names),
-        [
-            ("last sample", *(number(result["single"][n]) for n in names)),
-            *((f"chain {c['chain']}, average of {c['samples']}", *(number(c["averaged"][n]) for n in names))
-              for c in result.get("chains", ())),
-            (f"average of {result['samples']}", *(number(result["averaged"][n]) for n in names)),
-        ],
-    )
+    """A line for each model; of many metrics a line for each, which fits a terminal, and the chains apart."""
+    about = f"{result['select']} collection, temperature {result['temperature']:g}"
+    title = f"{result['run']} on {result['split']}, {about}"
+    chains = {f"chain {c['chain']}, average of {c['samples']}": c["averaged"] for c in result.get("chains", ())}
+    ends = result["select"] in ("thinned", "backward")  # with the last sample of the run
+    last = "last sample" if ends else "last of the collection"
+    models = {last: result["single"], f"average of {result['samples']}": result["averaged"]}
+    fullest = sorted(models.values(), key=len, reverse=True)  # its order holds; what others add comes after
+    names = list(dict.fromkeys(name for numbers in fullest for name in numbers))
+    if len(names) <= MANY:
+        average = list(models)[1]
+        return models_by_metrics(title, {last: models[last], **chains, average: models[average]}, names)
+    body = [(name, *(cell(numbers, name) for numbers in models.values())) for name in names]
+    made = table(title, ("metric", *models), body)
+    if not chains:
+        return made
+    known = [name for name in names if any(name in numbers for numbers in chains.values())]
+    return Group(made, models_by_metrics("chain by chain", chains, known))
+
+
+def models_by_metrics(title: str, models: dict[str, dict[str, float]], names: list[str]) -> Group:
+    body = [(label, *(cell(numbers, name) for name in names)) for label, numbers in models.items()]
+    return table(title, ("model", *names), body)
+
+
+def cell(numbers: dict[str, float], name: str) -> str:
+    """A metric that a model does not have is left blank."""
+    return number(numbers[name]) if name in numbers else ""
 
 
 def curve_table(curves: dict[str, list[float]], rows: int = 16) -> Group:
@@ -105,7 +125,7 @@ def models_table(rows: list[dict[str, Any]]) -> Group:
     names = [name for name in rows[-1] if name not in other]
     body = [
         (
-            row["model"], *(number(row[n]) if n in row else "" for n in names), str(row["passes"]),
+            row["model"], *(cell(row, n) for n in names), str(row["passes"]),
             f"{row['seconds_per_1000']:.4f}" if "seconds_per_1000" in row else "",
             "" if row["gap_closed"] is None else f"{row['gap_closed']:.0%}",
         )

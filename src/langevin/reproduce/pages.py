@@ -62,7 +62,7 @@ def show(number: Number | float | None, digits: int) -> str:
 
 
 def table_of(target: Target, recorded: Recorded, *, only_run: bool = False) -> str:
-    """One line for each cell (and metric, where there are several)."""
+    """One line for each cell (and metric, where there are several); nothing where there is no line."""
     several = len(target.metrics) > 1
     shown = {"single": "last sample", "best": "best sample", "averaged": "average", "chosen": "best collection"}
     if target.tuned:
@@ -81,7 +81,7 @@ def table_of(target: Target, recorded: Recorded, *, only_run: bool = False) -> s
         ))
     columns = ("run", *(["metric"] if several else []), "temperature", *(["paper"] if target.paper else []),
                *shown.values(), *(["ours − paper"] if target.paper else []), "runs", "precision")
-    return markdown(columns, lines)
+    return markdown(columns, lines) if lines else ""
 
 
 def claims_of(target: Target, recorded: Recorded) -> str:
@@ -220,7 +220,7 @@ def body_of(target: Target, recorded: Recorded) -> str:
     if target.name in COMPARED:
         return alternatives_table(target, recorded)
     special = OTHER_TABLES.get(target.name)
-    return special(recorded) if special else table_of(target, recorded)
+    return special(recorded) if special else table_of(target, recorded, only_run=not target.paper)
 
 
 def page(results: Path) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ..caption_scores import add_caption_scores
-from ..captioning import Search
+from ..caption_scores import facts_of, score_models
+from ..captioning import Captioning, Search
 from ..deciding import Judged, Target, judge_split, kept_promise, learn, worded
 from ..errors import LangevinError
 from ..posterior.uncertainty import PredictiveMoments
@@ -31,8 +31,8 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     """Validation and test numbers of a finished run, with the collection that validation prefers.
 
     Beside them on the test split: the mean of the weights where the samples are of one chain, and Monte-Carlo dropout
-    with the last weights where the model has dropout. For captions also the COCO metrics of the last sample and of the
-    average, beam 5; for classifiers how well each statistic rejects, and whether a promise of RISK holds.
+    with the last weights where the model has dropout. For captions also the COCO metrics, beam 5; for classifiers how
+    well each statistic rejects, and whether a promise of RISK holds.
     """
     folder = RunFolder(path)
     progress = folder.progress()
@@ -43,8 +43,6 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         split: evaluate_run(path, split, Selection(), begin=begin, curve=True, see=partial(judgement.see, split))
         for split in ("valid", "test")
     }
-    if folder.recipe.task == "caption":
-        numbers["test"] = add_caption_scores(numbers["test"], Selection(), Search(), path / "captions.json", begin)
     others = {} if folder.chains else {"weight_averaged": weight_averaged(folder)}
     if folder.recipe.model.dropout or folder.recipe.model.dropconnect:
         others["mc_dropout"] = evaluate_run(path, "test", Selection(), begin=begin, mc_dropout=MASKS)["averaged"]
@@ -52,17 +50,37 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     how, count = best_of(valid)
     recipe = folder.recipe
     numbers["test"] |= others
+    chosen = {"score": numbers["test"]["score"], "select": how, "samples": count, "valid": valid[how][count - 1],
+              "test": numbers["test"]["curve"][how][count - 1]}
+    if recipe.task == "caption":
+        add_captions(path, numbers, chosen, begin)
     return {
         "title": recipe.title, "seed": recipe.run.seed,
         "temperature": recipe.sampler.resolved(progress["num_data"])[1]["temperature"],
         "minutes": progress["seconds"] / 60, "steps": progress["step"], "num_data": progress["num_data"],
         "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
-        "chosen": {"score": numbers["test"]["score"], "select": how, "samples": count, "valid": valid[how][count - 1],
-                   "test": numbers["test"]["curve"][how][count - 1]},
+        "chosen": chosen,
         **{split: {key: told[key] for key in KEPT if key in told} for split, told in numbers.items()},
         **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
         "history": progress["history"], "recipe": recipe.what_is_computed(), **folder.origin,
     }
+
+
+def add_captions(path: Path, numbers: dict[str, Any], chosen: dict[str, Any], begin: Begin) -> None:
+    """The COCO metrics of the last sample, of that which validation prefers, of the average, and of the collection that
+    validation prefers; each where its other numbers are."""
+    run = Captioning.open(path, Selection())
+    scores = [each["nll"] for each in numbers["valid"]["each"]]
+    best = scores.index(min(scores))
+    collection = run.folder.store().select(chosen["select"], chosen["samples"])
+    models = {"averaged": run.samples, "single": run.samples[-1:], "best": [run.samples[best]], "chosen": collection}
+    files = {kind: path / f"captions-{kind}.json" for kind in models}
+    told = score_models(run, "test", models, Search(), files, begin)
+    test = numbers["test"]
+    for kind, numbers_of in {"averaged": test["averaged"], "single": test["single"], "best": test["each"][best],
+                             "chosen": chosen.setdefault("metrics", {})}.items():
+        numbers_of |= told[kind].metrics
+    test |= facts_of(told, Search())
 
 
 class Judgement:

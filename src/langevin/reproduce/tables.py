@@ -71,11 +71,12 @@ def value_of(run: Mapping[str, Any], which: str, metric: str) -> float | None:
 
 
 def chosen(run: Mapping[str, Any], metric: str) -> float | None:
-    """The test score of the collection that validation chose; only what it was chosen by is known of it."""
+    """A test number of the collection that validation chose: what it was chosen by, and of captions their metrics."""
     value, score = run["chosen"]["test"], score_of(run)
     if metric == "perplexity" and score == "nll":
         return math.exp(value)
-    return float(value) if metric == score else None
+    known: float | None = value if metric == score else run["chosen"].get("metrics", {}).get(metric)
+    return known
 
 
 def score_of(run: Mapping[str, Any]) -> str:
