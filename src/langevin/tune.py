@@ -23,6 +23,8 @@ from .samplers.psgld import gain_ceiling
 from .tasks import open_task
 from .train import Interrupted, Trainer
 
+CHOSEN = ("temperature", "prior_var", "ceiling")
+"""One after the other."""
 GRID = (1.0, 0.1, 0.01, 0.001, 0.0)
 """Temperatures."""
 FACTORS = (0.1, 10.0)
@@ -49,7 +51,7 @@ def with_chosen_temperature(
     forget_others(pilots, recipe)
     task = open_task(recipe)
     best, chosen, lowest = recipe, recipe, float("inf")
-    for key in ("temperature", "prior_var", "ceiling"):
+    for key in CHOSEN:
         for value in candidates(best, key, task.num_data):
             changed = with_setting(best, key, value)
             pilot = pilot_recipe(changed, task.batches_per_epoch)

@@ -23,7 +23,7 @@ SENTENCES: Steps = [
     ("sentences", ("trec-psgld",), 2), ("sentences", ("cr-psgld-dropout",), 2),
     ("ablation", ("trec-rmsprop", "trec-psgld"), 1), ("learning-curves", (), 1), ("uncertainty", (), 1),
     ("temperature-trec", ("trec-psgld.T2overN",), 1), ("vectors", ("cr-psgld-dropout.spacy",), 1),
-    ("chains", ("trec-psgld-dropout.full",), 1),
+    ("chains", ("trec-psgld-dropout.full",), 1), ("auto", ("classify.auto",), 1),
     ("alternatives-trec", ("trec-rmsprop-dropout.four", "trec-rmsprop-dropout.full"), 1),
 ]
 CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 1), ("time", ("flickr8k-psgld",), 1)]
@@ -59,6 +59,8 @@ def test_targets_of_sentences(langevin, real_data, tmp_path):
     four = json.loads((results / "trec-rmsprop-dropout.four.json").read_text())
     assert sorted({each["chain"] for each in four["test"]["each"]}) == [0, 1, 2, 3]
     assert "weight_averaged" not in four["test"]
+    choice = json.loads((results / "classify.auto.json").read_text())
+    assert choice["temperature"] == choice["temperature_choice"]["chosen"]["temperature"]
     full = json.loads((results / "trec-rmsprop-dropout.full.json").read_text())
     assert 0 <= full["test"]["weight_averaged"]["error"] <= 100
     assert full["test"]["mc_dropout"]["nll"] > 0

@@ -77,6 +77,19 @@ def test_what_is_there_of_another_recipe_is_refused(tmp_path):
         runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path, "float32")
 
 
+def test_what_was_chosen_automatically_is_of_the_same_recipe(tmp_path):
+    (run,) = TARGETS["auto"].runs(("classify.auto",))
+    recorded = tmp_path / f"{run.name}.json"
+    for settings in (["temperature=0.1", "prior_var=10"], ["temperature=0.1", "lr=0.5"]):
+        recipe = load_recipe(run.recipe, settings).model_dump(mode="json")
+        recorded.write_text(json.dumps({"recipe": recipe}))
+        if "lr=0.5" in settings:
+            with pytest.raises(LangevinError, match=r"expected sampler\.lr"):
+                runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
+        else:
+            runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
+
+
 def test_new_runs_of_a_cell_are_of_the_precision_of_those_recorded(tmp_path):
     first, second = TARGETS["wp"].runs(("wp-rnn-psgld",), seeds=2)
     assert runs.settings_of(second, tmp_path / "runs", tmp_path) == second.overrides

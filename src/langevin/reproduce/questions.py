@@ -89,6 +89,12 @@ CHAINS: Variants = {
     "trec-psgld-dropout.four": Variant((TO_THE_END, "epochs=5", "burn_in=1"), chains=4),
 }
 
+AUTO: Variants = {
+    "classify": Variant(), "classify.prior10": Variant(("prior_var=10",)), "classify.T0": Variant(("temperature=0",)),
+    "classify.auto": Variant(("temperature=auto",)),
+}
+"""What a newcomer gets without word vectors: the recipe for labelled sentences of one's own, on TREC."""
+
 MASKS = 20
 """Of Monte-Carlo dropout, where it is recorded."""
 OPTIMISER = {

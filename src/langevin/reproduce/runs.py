@@ -15,7 +15,8 @@ from ..recipe.load import validate
 from ..runfolder import RECIPE, RunFolder, write_json
 from ..side_by_side import Job, abandoned, last_words, run_side_by_side
 from ..startup import prepare_process
-from ..train import Interrupted
+from ..train import Interrupted, Trainer
+from ..tune import CHOSEN, with_chosen_temperature
 from ..workflow import resume, start, train_until_done
 from .figures import kept_numbers
 from .record import record
@@ -87,6 +88,8 @@ def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, precisio
             where, there = folder, RunFolder(folder).recipe.what_is_computed()
         else:
             continue
+        if wanted["sampler"]["temperature"] == "auto":  # there stands what was chosen
+            wanted["sampler"] |= {key: there["sampler"].get(key) for key in CHOSEN}
         for table in ("data", "model", "sampler", "run"):
             for key, value in wanted[table].items():
                 if there[table].get(key) != value:
@@ -138,17 +141,24 @@ def train_and_record(
     prepare_process()
     path = Path(folder)
     begun = (path / RECIPE).is_file()
-    wanted = None if begun else load_recipe(recipe, [*overrides, "threads=1"])
+    wanted, about = None, dict[str, Any]()
+    if not begun:
+        wanted, about = with_chosen_temperature(load_recipe(recipe, [*overrides, "threads=1"]), path, train)
     if chains > 1:
-        resume_chains(RunFolder(path) if wanted is None else start_chains(wanted, path, chains), 1, stop_if_abandoned)
+        begun_chains = RunFolder(path) if wanted is None else start_chains(wanted, path, chains, about=about)
+        resume_chains(begun_chains, 1, stop_if_abandoned)
     else:
-        trainer = resume(path) if wanted is None else start(wanted, path)
+        trainer = resume(path) if wanted is None else start(wanted, path, about=about)
         if not trainer.finished:
-            train_until_done(trainer, lambda _: None)
+            train(trainer)
     Path(result).parent.mkdir(parents=True, exist_ok=True)
     write_json(Path(result), record(path) | ({"quick": True} if quick else {}))
     if forget_samples:
         RunFolder(path).store().forget_after(0)
+
+
+def train(trainer: Trainer, until: Callable[[], bool] = lambda: False) -> None:
+    train_until_done(trainer, lambda _: None, until)
 
 
 def stop_if_abandoned() -> None:

@@ -133,7 +133,7 @@ def column_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     optimisers included.
     """
     made = []
-    for group, cells in grouped(target.cells).items():
+    for group, cells in grouped(target.cells if target.paper else ()).items():
         for metric in target.metrics:
             printed = {cell: target.paper[cell][metric] for cell in cells if metric in target.paper.get(cell, {})}
             like = {cell: like_the_paper(recorded.get(cell, []), metric) for cell in cells}

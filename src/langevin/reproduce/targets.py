@@ -108,7 +108,7 @@ MINUTES = {
     "wp-lstm": 27, "wp-gru": 20, "wp-rnn": 8, "ptb-small-random": 105, "ptb-small-successive": 35, "ptb-medium": 500,
     "ptb-large": 3500, "ptb-small-successive-sgld.T": 9, "ptb-small-successive-sgld.p": 9,
     "ptb-small-successive-sgld-dropout.T": 9, "flickr8k": 22, "flickr30k": 110, "mr": 9, "subj": 9, "cr": 4, "mpqa": 4,
-    "trec": 2.5,
+    "trec": 2.5, "classify": 1.5,
 }
 """Of one run on one core, by how its name begins: War and Peace in float32, all else in bfloat16. Measured, but for
 PTB-medium, PTB-large and Flickr30k, which follow from the others by their products."""
@@ -160,6 +160,8 @@ TARGETS = {
         Target("chains", "One long chain or four short ones at the same price, test nll",
                ("wp-rnn-psgld-tempered", *questions.CHAINS), metrics=("nll",), quick=SHORT,
                variants=questions.CHAINS),
+        Target("auto", "temperature = \"auto\" against fixed settings: TREC without word vectors, error in % and nll",
+               tuple(questions.AUTO), metrics=("error", "nll"), quick=SHORT, tuned=True, variants=questions.AUTO),
         Target("vectors", "Word vectors of higher coverage: spaCy's instead of word2vec, test error in % and nll",
                tuple(cell for name in questions.VECTORS for cell in (name.removesuffix(".spacy"), name)),
                metrics=("error", "nll"), quick=SHORT, folds=10, tuned=True, variants=questions.VECTORS),
