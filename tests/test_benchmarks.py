@@ -137,7 +137,7 @@ def test_captioning_benchmark_of_a_run_captions_its_test_split(tmp_path, monkeyp
     monkeypatch.setattr(sys, "argv", ["captioning", *arguments])
     captioning.main()
     results = json.loads(capsys.readouterr().out)
-    assert (results["images"], results["max_length"], results["run"]) == (4, 20, str(tmp_path / "run"))
+    assert (results["images"], results["max_length"], results["run"]) == (4, 20, "run")
     found = captioning.features_of(Captioning.open(tmp_path / "run", Selection()), 4)
     stored = read_features(tmp_path / "features.npy")
     assert found.tolist() == [stored.values[stored.rows[f"test{n}.jpg"]].tolist() for n in range(4)]

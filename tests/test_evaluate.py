@@ -84,6 +84,26 @@ def test_validation_chooses_at_least_four_samples_and_once(eight, monkeypatch):
         select(RunFolder(run), Selection("best", discard=1))
 
 
+def test_a_choice_among_some_samples_is_not_remembered(eight):
+    run, chosen = eight
+    before = chosen_collection(run)
+    select(RunFolder(run), Selection("best", discard=3))
+    assert chosen_collection(run) == before
+    (run / "collection.json").write_text('{"how": "backward"')  # cut off
+    assert usual(run) == "thinned"
+    again, _ = select(RunFolder(run), Selection("best"))
+    assert len(again) == chosen["samples"]
+    assert chosen_collection(run) == before
+
+
+def test_what_is_about_the_whole_run_takes_all_samples(cli, eight):
+    run, _ = eight
+    assert {len(curve) for curve in json.loads(cli("evaluate", run, "--curve", "--json")[1])["curve"].values()} == {8}
+    code, printed, _ = cli("evaluate", run)
+    assert code == 0
+    assert "best collection (" in printed
+
+
 def test_commands_that_are_not_told_average_what_validation_chose(cli, eight):
     run, chosen = eight
     assert chosen["samples"] < 8

@@ -44,7 +44,9 @@ def check_target(out: Path, *, overwrite: bool) -> None:
         if out.is_dir() or out.name == "..":
             raise LangevinError(f"expected a file for the captions, got the folder {out}; name a file in it")
         for path in files_of(out).values():
-            if path.is_dir() or (path.exists() and not overwrite):
+            if path.is_dir():
+                raise LangevinError(f"expected a place for the captions at {path}, got a folder; choose another file")
+            if path.exists() and not overwrite:
                 raise LangevinError(f"{path} exists; choose another file for --captions or allow --overwrite")
         above = next(folder for folder in out.absolute().parents if folder.exists())
         if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from .errors import LangevinError
 from .posterior.average import LogMean, members_of
 from .posterior.calibration import ece
+from .posterior.select import name_of_last
 from .posterior.weight_average import load_weight_average
 from .runfolder import RunFolder
 from .tasks import Task, model_of
@@ -42,11 +43,12 @@ def add_models(
     middle = copy.deepcopy(model)
     load_weight_average(middle, own)
     label = "weights averaged" + (f" (chain {own[0].chain})" if len(own) < len(samples) else "")
-    members = {"last sample": members_of(model, samples[-1:]), f"average of {len(samples)}": members_of(model, samples)}
+    last = name_of_last(result["select"])
+    members = {last: members_of(model, samples[-1:]), f"average of {len(samples)}": members_of(model, samples)}
     members[label] = [middle]
     if student is not None:
         members[f"student {student.name}"] = students(student, folder, selection.skip_damaged)
-    numbers = {"last sample": result["single"], f"average of {len(samples)}": result["averaged"]}
+    numbers = {last: result["single"], f"average of {len(samples)}": result["averaged"]}
     advance = begin(len(members))
     rows: list[dict[str, Any]] = [{"model": "mean of single samples", "passes": 1, **mean_metrics(result["each"])}]
     for name, models in members.items():

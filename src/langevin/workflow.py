@@ -112,17 +112,23 @@ class Selection:
 
 def chosen_collection(path: Path) -> dict[str, Any] | None:
     """What `preferred` last remembered of a run."""
-    remembered = path / COLLECTION
-    known: dict[str, Any] | None = json.loads(remembered.read_text()) if remembered.is_file() else None
-    return known
+    try:
+        known: dict[str, Any] = json.loads((path / COLLECTION).read_text())
+    except (OSError, ValueError):  # none, or not a whole one: it is made anew where it is needed
+        return None
+    return known if {"how", "samples", "score", "of"} <= set(known) else None
 
 
-def usual(path: Path, samples: int | None = None, discard: int = 0, skip_damaged: bool = False) -> str:
+def usual(
+    path: Path, samples: int | None = None, discard: int = 0, skip_damaged: bool = False, *, whole: bool = False
+) -> str:
     """What a command averages that is not told: what validation chose when training ended, or else all samples.
+
+    All, too, where the command is about the `whole` run.
 
     Of classifiers all: their validation sentences decide which answers to accept, and should choose nothing else.
     """
-    told = samples is not None or discard > 0 or skip_damaged
+    told = samples is not None or discard > 0 or skip_damaged or whole
     chosen = not told and chosen_collection(path) and RunFolder(path).recipe.task != "classify"
     return BEST if chosen else Selection.how
 
@@ -137,16 +143,19 @@ def select(
         if count is not None:
             raise LangevinError(f"{BEST} chooses how many samples by itself, got {count}; leave --samples out, or name "
                                 f"a collection: {', '.join(COLLECTIONS)}")
-        best = preferred(folder, store.read(discard=selection.discard), begin)
+        some = selection.discard > 0 or selection.skip_damaged
+        best = preferred(folder, store.read(discard=selection.discard), begin, remember=not some)
         how, count = best["how"], best["samples"]
     return store.select(how, count, discard=selection.discard), store.skipped
 
 
-def preferred(folder: RunFolder, samples: list[Sample], begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
+def preferred(
+    folder: RunFolder, samples: list[Sample], begin: Begin = lambda n: lambda: None, *, remember: bool = True
+) -> dict[str, Any]:
     """The collection of at least FEWEST of these samples that validation prefers, and its score on that split.
 
     `samples` is their number of each chain. It takes a pass over the validation split for each sample. The folder
-    remembers the choice as long as they stay the same.
+    remembers the choice as long as they stay the same; that of some samples only is not to be remembered.
     """
     known, names = chosen_collection(folder.path), [f"{sample.chain}:{sample.sha256}" for sample in samples]
     if known and known["of"] == names:
@@ -157,7 +166,8 @@ def preferred(folder: RunFolder, samples: list[Sample], begin: Begin = lambda n:
     how, count = best_of(curves, -(-FEWEST // len({sample.chain for sample in samples})))
     log.info("validation prefers the %s collection, %d of %d samples", how, count, len(curves[how]))
     known = {"how": how, "samples": count, "score": curves[how][count - 1], "of": names}
-    write_json(folder.path / COLLECTION, known)
+    if remember:
+        write_json(folder.path / COLLECTION, known)
     return known
 
 
@@ -190,10 +200,17 @@ def evaluate_run(
         numbers = evaluate(task, model, samples, split, advance, curve=curve, see=see)
     return {
         "task": task.name, "score": task.score, "run": str(path), "split": split, "select": selection.how,
+        "collection": named_collection(path, selection),
         "samples": mc_dropout or len(samples), "mc_dropout": mc_dropout,
         "temperature": folder.recipe.sampler.resolved(task.num_data)[1]["temperature"],
         "threads": torch.get_num_threads(), "skipped": skipped, "trained": training_cost(folder), **numbers,
     }
+
+
+def named_collection(path: Path, selection: Selection) -> dict[str, Any] | None:
+    """Which one "best" is, where that is remembered."""
+    best = chosen_collection(path) if selection.how == BEST and not selection.discard else None
+    return best and {key: best[key] for key in ("how", "samples")}
 
 
 def training_cost(folder: RunFolder) -> dict[str, Any]:

@@ -26,6 +26,7 @@ def test_samples_come_from_recorded_numbers_and_are_drawn_again_without_them(tmp
     picture = draw_figure("samples", tmp_path / "runs", tmp_path)
     assert picture == tmp_path / "figures" / "samples.png"
     assert picture.read_bytes().startswith(PNG)
+    assert json.loads(picture.with_suffix(".json").read_text())["taken_from"] == {"ptb-small-random-sgld": {}}
     numbers.unlink()
     picture.unlink()
     assert draw_figure("samples", tmp_path / "runs", tmp_path).read_bytes().startswith(PNG)

@@ -73,6 +73,12 @@ def test_what_is_there_of_another_recipe_is_refused(tmp_path):
     folder.mkdir(parents=True)
     (folder / "recipe.toml").write_text(recipe.to_toml())
     runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)  # it goes on as it was begun
+    recorded.write_text(json.dumps({"recipe": load_recipe(run.recipe).model_dump(mode="json")}))
+    (folder / "recipe.toml").write_text(load_recipe(run.recipe, ["lr=0.5"]).to_toml())
+    with pytest.raises(LangevinError, match=r"expected sampler.lr = 0.002 in .*runs"):  # a figure would be drawn of it
+        runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
+    recorded.unlink()
+    (folder / "recipe.toml").write_text(recipe.to_toml())
     with pytest.raises(LangevinError, match=r"expected run\.precision = float32"):
         runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path, "float32")
 

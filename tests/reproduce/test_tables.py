@@ -110,16 +110,24 @@ def test_columns_rank_the_methods_and_compare_the_best(folder):
 def test_what_was_not_run_is_told_with_its_price_or_reason(folder):
     text = not_run(PTB, load(folder, PTB))
     assert "`ptb-small-successive-sgd-dropout`" in text
-    assert "`ptb-large-successive-sgld-dropout` (about 3500 minutes of one core each)." in text
+    assert "`ptb-large-successive-sgld-dropout` (about 3500 minutes of one core a run)." in text
     assert "`ptb-small-random-sgld`," not in text
     assert not_run(TARGETS["flickr30k"], {}) == "Not run: its pictures are not at hand."
 
 
 def test_ablation_gives_both_readings_of_no_average(folder):
     text = page(folder)
-    assert "| ptb-small | ours, last weights | 120.00 | 122.00 ± 1.41 | 115.00 | 112.00 ± 2.83 | 1 |" in text
-    assert "| ptb-small | ours, best sample | 117.00 | 114.00 ± 2.83 | 115.00 | 112.00 ± 2.83 | 1 |" in text
+    assert "| ptb-small | ours, last weights | 120.00 | 122.00 ± 1.41 | 115.00 | 112.00 ± 2.83 | 1 and 2 |" in text
+    assert "| ptb-small | ours, best sample | 117.00 | 114.00 ± 2.83 | 115.00 | 112.00 ± 2.83 | 1 and 2 |" in text
     assert "| ptb-small | ours, last weights − paper | -0.45 | -0.14 | +0.14 | +2.56 |  |" in text
+
+
+def test_temperatures_that_were_chosen_are_all_told(tmp_path):
+    target = TARGETS["temperature-ptb"]
+    for key, temperature in {"": 0.1, ".seed1": 0.01}.items():
+        content = result(121.0, 110.0, 108.0, temperature)
+        (tmp_path / f"ptb-small-successive-sgld.T0.1{key}.json").write_text(json.dumps(content))
+    assert "| `ptb-small-successive-sgld.T0.1` | 0.01, 0.1 |" in table_of(target, load(tmp_path, target))
 
 
 def test_a_sweep_shows_what_settings_are_chosen_by(tmp_path):

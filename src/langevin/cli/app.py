@@ -26,7 +26,7 @@ Select = Annotated[
     typer.Option(help="forward, backward or thinned collection, or best: by validation (default: what validation chose "
                       "when training ended, or all; of classifiers all)"),
 ]
-Samples = Annotated[int | None, typer.Option(help="how many samples to average (default: all)")]
+Samples = Annotated[int | None, typer.Option(help="how many samples of that collection (default: all)")]
 Discard = Annotated[int, typer.Option(help="leave out so many samples from the start")]
 SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="use the sound samples when some are damaged")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="how many processes at a time (default: one for each core)")]
@@ -52,7 +52,8 @@ def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def command(**given: Any) -> None:
         how, *which = (given.pop(name) for name in SELECTION)
-        function(selection=Selection(how or usual(given["folder"], *which), *which), **given)
+        whole = bool(given.get("curve") or given.get("mc_dropout"))  # all collections; masks of the last sample
+        function(selection=Selection(how or usual(given["folder"], *which, whole=whole), *which), **given)
 
     command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {p.name: p.annotation for p in parameters}

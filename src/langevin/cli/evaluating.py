@@ -95,7 +95,7 @@ def generate(
     top_p: Annotated[float | None, typer.Option(help="keep the fewest tokens that hold this probability")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     select_: Annotated[str | None, typer.Option("--select", help="which collection (default: as evaluate)")] = None,
-    samples: Annotated[int | None, typer.Option(help="how many samples to average (default: 10, or all)")] = None,
+    samples: Annotated[int | None, typer.Option(help="how many samples to average (default: 10, or the best)")] = None,
     skip_damaged: SkipDamaged = False,
     as_json: Json = False,
 ) -> None:

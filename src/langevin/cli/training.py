@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
 from ..runfolder import RunFolder, refuse_occupied
+from ..side_by_side import PARENT
 from ..train import Interrupted, Trainer
 from ..tune import with_chosen_temperature
 from ..workflow import preferred, start, train_until_done
@@ -182,10 +184,15 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
 def choose_collection(folder: RunFolder, quiet: bool) -> dict[str, Any] | None:
     """Which samples to average from now on, by validation; None of classifiers (see `usual`) and of one sample."""
     samples = folder.store().samples
-    if folder.recipe.task == "classify" or len(samples) == 1:
+    if folder.recipe.task == "classify" or len(samples) == 1 or PARENT in os.environ:  # chains choose together
         return None
-    with counting("validation", quiet) as begin:
-        return preferred(folder, samples, begin)
+    try:
+        with counting("validation", quiet) as begin:
+            return preferred(folder, samples, begin)
+    except KeyboardInterrupt:
+        messages.print(f"trained; stopped while choosing which samples to average: all, until 'langevin resume "
+                       f"{folder.path}' chooses", soft_wrap=True)
+        raise typer.Exit(130) from None
 
 
 def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: bool) -> None:

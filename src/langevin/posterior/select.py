@@ -10,6 +10,11 @@ T = TypeVar("T")
 COLLECTIONS = ("forward", "backward", "thinned")
 
 
+def name_of_last(how: str) -> str:
+    """What to call the last of the chosen samples: thinned and backward collections end with that of the run."""
+    return "last sample" if how in ("backward", "thinned") else "last of the collection"
+
+
 def choose(samples: list[T], how: str, n: int | None = None) -> list[T]:
     """*forward*: the first n; *backward*: the last n; *thinned*: n at the interval K/n, ending with the last.
 

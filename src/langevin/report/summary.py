@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Group
 
+from ..posterior.select import name_of_last
 from ..runfolder import RunFolder
 from ..workflow import chosen_collection
 from .terminal import curve, duration, table
@@ -82,11 +83,12 @@ def learning_table(summary: dict[str, Any], rows: int = 12) -> Group:
 
 def evaluation_table(result: dict[str, Any]) -> Group:
     """A line for each model; of many metrics a line for each, which fits a terminal, and the chains apart."""
-    about = f"{result['select']} collection, temperature {result['temperature']:g}"
+    best = result.get("collection")
+    which = f"best collection ({best['how']} {best['samples']})" if best else f"{result['select']} collection"
+    about = f"{which}, temperature {result['temperature']:g}"
     title = f"{result['run']} on {result['split']}, {about}"
     chains = {f"chain {c['chain']}, average of {c['samples']}": c["averaged"] for c in result.get("chains", ())}
-    ends = result["select"] in ("thinned", "backward")  # with the last sample of the run
-    last = "last sample" if ends else "last of the collection"
+    last = name_of_last(result["select"])
     models = {last: result["single"], f"average of {result['samples']}": result["averaged"]}
     fullest = sorted(models.values(), key=len, reverse=True)  # its order holds; what others add comes after
     names = list(dict.fromkeys(name for numbers in fullest for name in numbers))

@@ -23,9 +23,10 @@ from ..explain import explain_run
 from ..report.explanation import draw_explanation
 from ..report.figures import draw_collections, draw_points, embed_2d, save_figure
 from ..report.sentences import draw_runs
-from ..runfolder import write_json
+from ..runfolder import RECIPE, RunFolder, write_json
 from ..tasks.caption import CaptionTask
 from ..workflow import Selection, open_run_task
+from .targets import TARGETS
 
 FOLDER = "figures"
 """Within the folder of results."""
@@ -130,6 +131,16 @@ FIGURES = {
 }
 
 
+def maker(cell: str, runs: Path, results: Path) -> dict[str, Any]:
+    """Recipe, seed and commit of a run that a figure shows."""
+    if not (runs / cell / RECIPE).is_file():
+        told = recorded(results, cell)
+        return {key: told[key] for key in ("recipe", "seed", "commit") if key in told}
+    folder = RunFolder(runs / cell)
+    recipe = folder.recipe
+    return {"recipe": recipe.what_is_computed(), "seed": recipe.run.seed, "commit": folder.origin["commit"]}
+
+
 def kept_numbers(name: str, results: Path) -> Path:
     return results / FOLDER / f"{name}.json"
 
@@ -139,7 +150,8 @@ def draw_figure(name: str, runs: Path, results: Path, *, quick: bool = False) ->
     numbers = kept_numbers(name, results)
     if not numbers.is_file():
         numbers.parent.mkdir(parents=True, exist_ok=True)
-        write_json(numbers, FIGURES[name].gather(runs, results) | ({"quick": True} if quick else {}))
+        about = {"taken_from": {cell: maker(cell, runs, results) for cell in TARGETS[name].cells}}
+        write_json(numbers, FIGURES[name].gather(runs, results) | about | ({"quick": True} if quick else {}))
     picture = numbers.with_suffix(".quick.png" if quick else ".png")
     FIGURES[name].draw(json.loads(numbers.read_text()), picture)
     return picture

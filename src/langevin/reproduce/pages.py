@@ -31,8 +31,8 @@ DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
 NOTE = (
     "Last sample: the weights at the end of the run. Best sample: the one that the validation split prefers, as early "
     "stopping would. Average: probabilities averaged over all samples. Best collection: the forward, backward or "
-    "thinned collection and number of samples that the validation split prefers. Ours − paper: of a sampler the "
-    "average, of an optimiser the best sample. "
+    "thinned collection and number of samples that the validation split prefers (commands take at least four). Ours − "
+    "paper: of a sampler the average, of an optimiser the best sample. "
     "Several runs (seeds or folds) are given as mean ± standard deviation. — was not run."
 )
 ORDER = (
@@ -45,8 +45,9 @@ COLUMNS = (
     "the column, averages of optimisers and best collections included."
 )
 ABLATION = (
-    "Last weights: at the end of all epochs, when an optimiser has overfitted; best sample: the weights that "
-    "validation would keep. The paper's numbers for Penn Treebank are those of neither half of its Table 3."
+    "Last weights: at the end of the run (on TREC early stopping ends it; on Penn Treebank the optimiser has "
+    "overfitted by then). Best sample: the weights that validation would keep. The paper's numbers for Penn Treebank "
+    "are those of neither half of its Table 3."
 )
 
 
@@ -75,7 +76,7 @@ def table_of(target: Target, recorded: Recorded, *, only_run: bool = False) -> s
         difference = "—" if row["difference"] is None else f"{row['difference']:+.{digits}f}"
         lines.append((
             f"`{row['cell']}`", *([row["metric"]] if several else []),
-            "—" if row["temperature"] is None else f"{row['temperature']:.3g}",
+            ", ".join(f"{temperature:.3g}" for temperature in row["temperatures"]) or "—",
             *([show(row["paper"], digits)] if target.paper else []), *(show(row[which], digits) for which in shown),
             *([difference] if target.paper else []), str(row["runs"]), row["precision"] or "—",
         ))
@@ -134,7 +135,7 @@ def not_run(target: Target, recorded: Recorded) -> str:
         return f"Not run: {target.absent}." if missing else ""
     prices = {price: [f"`{cell}`" for cell in missing if minutes_of(cell) == price] for price in
               sorted({minutes_of(cell) for cell in missing})}
-    each = [f"{', '.join(cells)} (about {price:g} minutes of one core each)" for price, cells in prices.items()]
+    each = [f"{', '.join(cells)} (about {price:g} minutes of one core a run)" for price, cells in prices.items()]
     return f"Not run yet: {'; '.join(each)}."
 
 
@@ -145,10 +146,11 @@ def ablation_table(recorded: Recorded) -> str:
         digits = DIGITS[row["metric"]]
         gaps = [None if ours is None else f"{ours.mean - printed:+.{digits}f}"
                 for ours, printed in zip(row["ours"], row["paper"], strict=True)]
+        runs = " and ".join(map(str, dict.fromkeys(row["runs"])))
         lines += [
             (row["set"], "paper", *(show(value, digits) for value in row["paper"]), ""),
-            (row["set"], "ours, last weights", *(show(value, digits) for value in row["ours"]), str(row["runs"])),
-            (row["set"], "ours, best sample", *(show(value, digits) for value in row["kept"]), str(row["runs"])),
+            (row["set"], "ours, last weights", *(show(value, digits) for value in row["ours"]), runs),
+            (row["set"], "ours, best sample", *(show(value, digits) for value in row["kept"]), runs),
             (row["set"], "ours, last weights − paper", *(gap or "—" for gap in gaps), ""),
         ]
     body = markdown(("set", "", "optimiser", "noise only", "averaging only", "both", "runs"), lines)
@@ -198,7 +200,7 @@ def outside_table(target: Target, recorded: Recorded) -> str:
     """How well each statistic tells sentences of another kind from those of the run, by each way to predict."""
     lines = [
         (f"`{run}`", way, *(show(areas.get(name), 3) for name in STATISTICS))
-        for runs in (recorded.get(name, []) for name in target.benchmarks)
+        for runs in (recorded.get(name, []) for name in target.beside)
         for run, told in (runs[0].items() if runs else ()) if isinstance(told, dict)
         for way, areas in told["outside"]["auroc"].items()
     ]
@@ -257,6 +259,7 @@ def figure_of(target: Target, results: Path) -> str:
     if not numbers.is_file():
         return "Not drawn yet."
     told = json.loads(numbers.read_text())
+    refuse_quick({target.name: [told]}, results)
     picture = f"![{target.title}](../results/{FOLDER}/{target.name}.png)"
     listed = told.get("sentences", [])
     if not listed:
@@ -273,7 +276,7 @@ def refresh(readme: str, results: Path) -> str:
     made = []
     for target in TARGETS.values():
         recorded = load(results, target)
-        if target.paper and recorded:
+        if target.paper and any(cell in recorded for cell in target.cells):
             made += [f"{target.title} (lower is better):" if len(target.metrics) == 1 else f"{target.title}:", "",
                      table_of(target, recorded, only_run=True), ""]
     before, begin, rest = readme.partition(BEGIN)

@@ -69,7 +69,8 @@ def settings_of(run: Run, out: Path, results: Path, precision: str | None = None
     if precision is None and (folder / RECIPE).is_file():
         precision = RunFolder(folder).recipe.run.precision
     if precision is None:
-        precision = next((r["recipe"]["run"].get("precision") for r in recorded_runs(run.cell, results)), None)
+        known = (r["recipe"]["run"].get("precision", "float32") for r in recorded_runs(run.cell, results))
+        precision = next(known, None)
     return (*([f"precision={precision}"] if precision else []), *run.overrides)
 
 
@@ -82,19 +83,20 @@ def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, precisio
         recorded, folder = results / f"{run.name}.json", out / run.name
         wanted = load_recipe(run.recipe, settings_of(run, out, results, precision)).what_is_computed()
         if recorded.is_file():
-            where, there = recorded, validate(json.loads(recorded.read_text())["recipe"]).what_is_computed()
-            wanted["run"]["precision"] = there["run"]["precision"]
-        elif (folder / RECIPE).is_file():
-            where, there = folder, RunFolder(folder).recipe.what_is_computed()
-        else:
-            continue
-        if wanted["sampler"]["temperature"] == "auto":  # there stands what was chosen
-            wanted["sampler"] |= {key: there["sampler"].get(key) for key in CHOSEN}
-        for table in ("data", "model", "sampler", "run"):
-            for key, value in wanted[table].items():
-                if there[table].get(key) != value:
-                    raise LangevinError(f"expected {table}.{key} = {value} in {where}, got {there[table].get(key)}: it "
-                                        f"is of another recipe; move it away to run this one anew")
+            there = validate(json.loads(recorded.read_text())["recipe"]).what_is_computed()
+            refuse_other(there, wanted | {"run": wanted["run"] | {"precision": there["run"]["precision"]}}, recorded)
+        if (folder / RECIPE).is_file():
+            refuse_other(RunFolder(folder).recipe.what_is_computed(), wanted, folder)
+
+
+def refuse_other(there: dict[str, Any], wanted: dict[str, Any], where: Path) -> None:
+    for table in ("data", "model", "sampler", "run"):
+        for key, value in wanted[table].items():
+            if wanted["sampler"]["temperature"] == "auto" and table == "sampler" and key in CHOSEN:
+                continue  # there stands what was chosen
+            if there[table].get(key) != value:
+                raise LangevinError(f"expected {table}.{key} = {value} in {where}, got {there[table].get(key)}: it is "
+                                    f"of another recipe; move it away to run this one anew")
 
 
 def execute(

@@ -44,8 +44,8 @@ def recorded_runs(cell: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def load(folder: Path, target: Target) -> Recorded:
-    """The recorded runs of its cells, and what its benchmarks wrote."""
-    found = {cell: recorded_runs(cell, folder) for cell in (*target.cells, *target.benchmarks)}
+    """The recorded runs of its cells, what its benchmarks wrote, and what is shown beside."""
+    found = {cell: recorded_runs(cell, folder) for cell in (*target.cells, *target.benchmarks, *target.beside)}
     return {cell: runs for cell, runs in found.items() if runs}
 
 
@@ -106,14 +106,14 @@ def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     for cell in target.cells:
         runs = recorded.get(cell, [])
         precisions = {run["recipe"]["run"].get("precision", "float32") for run in runs}
-        temperature = runs[0]["temperature"] if runs else None
+        temperatures = sorted({run["temperature"] for run in runs})  # several where they were chosen
         for metric in target.metrics:
             printed = target.paper.get(cell, {}).get(metric)
             numbers = {which: ours(runs, which, metric) for which in ("single", "best", "averaged", "chosen", "valid")}
             like = like_the_paper(runs, metric)
             rows.append({
                 "cell": cell, "metric": metric, "paper": printed, "runs": len(runs), **numbers,
-                "temperature": temperature, "precision": " and ".join(sorted(precisions)) or None,
+                "temperatures": temperatures, "precision": " and ".join(sorted(precisions)) or None,
                 "difference": like.mean - printed if like and printed is not None else None,
             })
     return rows
@@ -227,7 +227,7 @@ def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
         plain, noisy = recorded.get(optimiser, []), recorded.get(sampler, [])
         averaged = [ours(plain, "averaged", metric), ours(noisy, "averaged", metric)]
         rows.append({
-            "set": name, "metric": metric, "paper": paper.ABLATION[name], "runs": min(len(plain), len(noisy)),
+            "set": name, "metric": metric, "paper": paper.ABLATION[name], "runs": [len(plain), len(noisy)],
             "ours": [ours(plain, "single", metric), ours(noisy, "single", metric), *averaged],
             "kept": [ours(plain, "best", metric), ours(noisy, "best", metric), *averaged],
         })

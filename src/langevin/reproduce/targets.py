@@ -51,6 +51,8 @@ class Target:
     """The samples of its runs are looked at, not only their recorded numbers."""
     benchmarks: tuple[str, ...] = ()
     """Files of results that a benchmark wrote and the table shows."""
+    beside: tuple[str, ...] = ()
+    """Files of results of other commands that the page shows with it."""
     claimed: tuple[str, ...] = ()
     """Metrics by which twins are compared besides those of the table."""
     absent: str = ""
@@ -61,8 +63,8 @@ class Target:
     """How those cells differ from their recipes that are not recipes themselves."""
 
     def usual_seeds(self, *, quick: bool = False) -> int:
-        """Runs of each cell: as many as in the paper; of quick versions two, so that there is a spread."""
-        return 2 if quick else self.folds or 1
+        """Runs of each cell: as many as in the paper; of quick tables two, so that there is a spread."""
+        return 2 if quick and not self.figure else self.folds or 1
 
     def runs(self, cells: tuple[str, ...] = (), seeds: int = 1, quick: bool = False) -> list[Run]:
         """The runs behind the chosen cells: names, or patterns like 'trec-*'."""
@@ -129,7 +131,7 @@ TARGETS = {
         Target("sentences", "Table 5: sentence classification, test error in %", tuple(paper.SENTENCES),
                paper.SENTENCES, ("error",), twins(tuple(paper.SENTENCES), {"psgld": "rmsprop"}),
                ("epochs=0.2", "burn_in=0.05", "sample_every=0.05", "hidden=8", "threads=1"), folds=10,
-               claimed=("nll", "ece"), benchmarks=("outside-trec",)),
+               claimed=("nll", "ece"), beside=("outside-trec",)),
         Target("ablation", "Table 6: noise and averaging, alone and together",
                ("trec-rmsprop", "trec-psgld", "ptb-small-random-sgd", "ptb-small-random-sgld"), quick=SHORT),
         Target("time", "Table 7: running time, pSGLD against RMSprop + dropout",
