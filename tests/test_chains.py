@@ -43,6 +43,12 @@ def test_a_chain_is_the_run_of_its_seed(chains_run, tiny, tmp_path):
     assert fingerprint(chains_run / "chain-0") != fingerprint(chains_run / "chain-1")
 
 
+def test_which_samples_to_average_is_chosen_once_for_all_chains(cli, copy):
+    assert not list(copy.rglob("collection.json"))
+    assert cli("resume", copy)[0] == 0
+    assert [path.parent for path in copy.rglob("collection.json")] == [copy]
+
+
 def test_chains_run_on_one_thread_and_differ_in_seed_only(tiny):
     recipe = tiny("seed=7", "threads=2")
     other = recipe_of_chain(recipe, 2)
