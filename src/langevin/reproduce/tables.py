@@ -242,7 +242,8 @@ def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
     epochs, captions = (recorded.get(name, [None])[0] for name in TIMES)
     training, testing = (one / other for one, other in (paper.TIME["training"], paper.TIME["testing"]))
     return [
-        {"stage": "training, minutes of the runs", "paper": training, "by": "langevin reproduce time",
+        {"stage": "training, minutes of the runs (the machine was shared)", "paper": training,
+         "by": "langevin reproduce time",
          "ours": sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None},
         {"stage": "training, an epoch of each in turn", "paper": training, "by": TIMES["bench-epochs-flickr8k"],
          "ours": epochs["sampler_to_optimiser"]["ratio"] if epochs else None},

@@ -102,8 +102,9 @@ WP_CELLS = tuple(
 )
 TIMES = {
     "bench-epochs-flickr8k": "python -m benchmarks.epochs flickr8k-psgld flickr8k-rmsprop-dropout "
-    "--set precision=bfloat16 --json results/bench-epochs-flickr8k.json",
-    "bench-captioning": "python -m benchmarks.captioning --json results/bench-captioning.json",
+    "--rounds 2 --set precision=bfloat16 --json results/bench-epochs-flickr8k.json",
+    "bench-captioning": "python -m benchmarks.captioning --run RUN --images 250 --rounds 2 "
+    "--json results/bench-captioning.json",
 }
 """Files of results of benchmarks, and the commands that write them."""
 MINUTES = {
