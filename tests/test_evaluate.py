@@ -52,6 +52,7 @@ def test_recorded_numbers_choose_on_validation(finished_run):
     assert chosen["valid"] == min(min(scores) for scores in valid.values())
     assert chosen["test"] == numbers["test"]["curve"][chosen["select"]][chosen["samples"] - 1]
     json.dumps(numbers)
+    assert None not in [*numbers["valid"].values(), *numbers["test"].values()], "left out, not empty"
 
 
 def test_unfinished_runs_are_not_recorded(cli, tiny, tmp_path):

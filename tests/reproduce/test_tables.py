@@ -6,7 +6,7 @@ import pytest
 
 from langevin.posterior.uncertainty import STATISTICS
 from langevin.reproduce.pages import not_run, page, table_of
-from langevin.reproduce.tables import Number, cell_rows, claims, column_rows, load, ours
+from langevin.reproduce.tables import Number, cell_rows, claims, column_rows, load, ours, rejection_summary
 from langevin.reproduce.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
@@ -160,3 +160,18 @@ def test_calibration_and_rejection_of_the_sentence_sets(tmp_path):
     assert "| `trec-psgld` | average | 0.200 ± 0.000 | 0.100 ± 0.000 | 0.050 ± 0.000 |" in text
     assert "| `trec-psgld` | dropout, 20 masks |" not in text
     assert "| 20.0 | **10.0** | 20.0 | 20.0 | 1 of 2 | 0.50 | 1 of 1 |" in text
+    for name in ("trec", "all"):
+        assert f"| {name} | 2.00 | 1.00 | 2.00 | 2.00 | 1 of 2 | 1 of 1 |" in text
+
+
+def test_statistics_are_compared_by_the_ratio_of_their_areas(tmp_path):
+    """A set with four times the area weighs as much as the other; one without errors does not weigh."""
+    for name, areas in {"mr-psgld": (0.4, 0.1), "trec-psgld": (0.01, 0.04), "cr-psgld": (0.0, 0.0)}.items():
+        one = dict(zip(STATISTICS, (*areas, *areas), strict=True))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"rejection": {"aurc": one, "refused": "too few"}}))
+    target = TARGETS["sentences"]
+    told = {row["set"]: list(row["excess"].values())[:2] for row in rejection_summary(target, load(tmp_path, target))}
+    assert told["mr"] == [pytest.approx(4), 1]
+    assert told["trec"] == [1, pytest.approx(4)]
+    assert told["cr"] == [None, None]
+    assert told["all"] == [pytest.approx(2), pytest.approx(2)]

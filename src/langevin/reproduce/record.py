@@ -60,7 +60,7 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         "minutes": progress["seconds"] / 60, "steps": progress["step"], "num_data": progress["num_data"],
         "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
         "chosen": chosen,
-        **{split: {key: told[key] for key in KEPT if key in told} for split, told in numbers.items()},
+        **{split: {key: told[key] for key in KEPT if told.get(key) is not None} for split, told in numbers.items()},
         **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
         "history": progress["history"], "recipe": recipe.what_is_computed(), **folder.origin,
     }

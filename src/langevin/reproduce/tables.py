@@ -279,6 +279,25 @@ def rejection_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     return rows
 
 
+def rejection_summary(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
+    """Each statistic against the best one of each cell: the geometric mean of the ratios, by set and over all sets."""
+    told = {row["cell"]: row for row in rejection_rows(target, recorded)}
+    groups = {name: [told[cell] for cell in cells if cell in told] for name, cells in grouped(target.cells).items()}
+    groups["all"] = list(told.values())
+    return [
+        {"set": name, "excess": {statistic: mean_ratio(rows, statistic) for statistic in rows[0]["aurc"]},
+         **{key: sum(row[key] for row in rows) for key in ("runs", "promised", "held")}}
+        for name, rows in groups.items() if rows
+    ]
+
+
+def mean_ratio(rows: Sequence[dict[str, Any]], statistic: str) -> float | None:
+    """Of the areas of one statistic to the least of each row; rows without any error tell nothing."""
+    pairs = [(row["aurc"][statistic].mean, min(area.mean for area in row["aurc"].values())) for row in rows]
+    ratios = [area / least for area, least in pairs if least > 0]
+    return statistics.geometric_mean(ratios) if ratios else None
+
+
 def alternative_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     """One entry for each method of a table of alternatives, with the networks that it runs at test time."""
     rows = []
