@@ -2,7 +2,8 @@
 
 Each member is an ordinary run folder below one folder, trained by a process of its own on one thread and evaluated
 there (`evaluation.json`, as `langevin record` writes it). A member that has its evaluation is done; one that has not
-goes on from its checkpoint. So killing anything at any time loses at most a minute.
+goes on from its checkpoint. So killing anything at any time loses at most a minute. With temperature = "auto" each
+member chooses on its own validation sentences.
 """
 
 from __future__ import annotations
@@ -19,12 +20,11 @@ from .data.datasets import DATASETS
 from .errors import LangevinError
 from .files import write_atomic
 from .recipe import Recipe, SentenceData
-from .reproduce.runs import command
+from .reproduce.runs import command, refuse_other
 from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import Job, run_side_by_side
 from .tasks import open_task
 from .train import Interrupted
-from .workflow import refuse_open_choice
 
 EVALUATION, SUMMARY = "evaluation.json", "crossval.json"
 METRICS = ("error", "nll", "ece", "brier")
@@ -73,7 +73,6 @@ def cross_validate(
     has a test split. `jobs`: processes at a time (None: one for each core). `forget_samples`: delete the samples of a
     member once it is evaluated. Raises Interrupted when stopped by Ctrl-C or SIGTERM, the children being stopped.
     """
-    refuse_open_choice(recipe)
     members = plan(recipe, out, folds, runs)
     check_members(members)
     waiting = [member for member in members if member.evaluation is None]
@@ -124,8 +123,7 @@ def check_members(members: list[Member]) -> None:
     for member in members:
         if (member.folder / RECIPE).is_file():
             there = RunFolder(member.folder).recipe
-            if there.what_is_computed() != member.recipe.what_is_computed():
-                raise LangevinError(f"{member.folder} holds a run of another recipe; choose another --out or remove it")
+            refuse_other(there.what_is_computed(), member.recipe.what_is_computed(), member.folder)
 
 
 def run_all(waiting: list[Member], members: list[Member], at_once: int, forget: bool, watch: Watch) -> None:
@@ -163,7 +161,7 @@ def summarise(recipe: Recipe, done: list[Member], failed: list[Member]) -> dict[
         },
         "chosen": spread([n["chosen"]["test"] for n in numbers.values()]),
         "members": {
-            name: {"samples": n["samples"], "minutes": n["minutes"], "steps": n["steps"], "chosen": n["chosen"],
+            name: {**{key: n[key] for key in ("temperature", "samples", "minutes", "steps", "chosen")},
                    **{kind: n["test"][kind] for kind in kinds}}
             for name, n in numbers.items()
         },
