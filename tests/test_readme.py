@@ -82,6 +82,6 @@ def test_make_targets_named_in_the_readme_exist():
 
 def test_results_table_is_made_from_the_results():
     """`langevin tables` would change nothing."""
-    from langevin.reproduce.pages import refresh
+    from langevin.reproduce.readme import refresh
 
     assert refresh(README, Path(__file__).parents[1] / "results") == README

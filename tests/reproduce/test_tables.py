@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from langevin.errors import LangevinError
 from langevin.posterior.uncertainty import STATISTICS
 from langevin.reproduce.pages import not_run, page, table_of
+from langevin.reproduce.readme import BEGIN, END, refresh
 from langevin.reproduce.tables import Number, cell_rows, claims, column_rows, load, ours, rejection_summary
 from langevin.reproduce.targets import TARGETS
 
@@ -142,6 +144,17 @@ def test_a_sweep_shows_what_settings_are_chosen_by(tmp_path):
 
 def test_the_page_in_docs_is_made_from_the_results():
     assert (ROOT / "docs" / "reproduce.md").read_text() == page(ROOT / "results"), "run 'langevin tables'"
+
+
+def test_the_readme_shows_each_sampler_beside_its_twin(folder):
+    text = refresh(f"above {BEGIN}old{END} below", folder)
+    assert text.startswith("above ")
+    assert text.endswith(" below")
+    assert "old" not in text.partition(BEGIN)[2].partition("\n\n")[0]
+    assert ("| `ptb-small-random-sgld` | 0.05 | perplexity | 123.85, 117.36 | 117.00 | 115.00 | 112.00 ± 2.83 | "
+            "114.00 | **109.00 ± 1.41** | 1 and 2 |") in text
+    with pytest.raises(LangevinError, match="results:begin"):
+        refresh("no such lines", folder)
 
 
 def test_calibration_and_rejection_of_the_sentence_sets(tmp_path):

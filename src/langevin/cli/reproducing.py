@@ -13,8 +13,9 @@ from ..errors import LangevinError
 from ..files import write_atomic
 from ..report.terminal import counting, messages, screen, table
 from ..reproduce.figures import FIGURES, draw_figure
-from ..reproduce.pages import body_of, claims_of, columns_of, not_run, page, refresh
+from ..reproduce.pages import body_of, claims_of, columns_of, not_run, page
 from ..reproduce.questions import COMPARED
+from ..reproduce.readme import refresh
 from ..reproduce.record import record as record_run
 from ..reproduce.runs import execute, missing_runs, overview, refuse_other_recipes
 from ..reproduce.tables import (

@@ -1,4 +1,4 @@
-"""Tables as Markdown: `docs/reproduce.md` and the table of the README, made from `results/` and never typed."""
+"""Tables as Markdown: `docs/reproduce.md`, made from `results/` and never typed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from .tables import (
 )
 from .targets import TARGETS, Target, minutes_of
 
-BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
 NOTE = (
     "Last sample: the weights at the end of the run. Best sample: the one that the validation split prefers, as early "
@@ -63,15 +62,15 @@ def show(number: Number | float | None, digits: int) -> str:
     return number.text(digits) if isinstance(number, Number) else f"{number:.{digits}f}"
 
 
-def table_of(target: Target, recorded: Recorded, *, only_run: bool = False) -> str:
-    """One line for each cell (and metric, where there are several); nothing where there is no line."""
+def table_of(target: Target, recorded: Recorded) -> str:
+    """One line for each cell (and metric, where there are several) that is in the paper or was run; else nothing."""
     several = len(target.metrics) > 1
     shown = {"single": "last sample", "best": "best sample", "averaged": "average", "chosen": "best collection"}
     if target.tuned:
         shown = {"valid": "validation, average"} | shown
     lines = []
     for row in cell_rows(target, recorded):
-        if only_run and not row["runs"]:
+        if not target.paper and not row["runs"]:
             continue
         digits = DIGITS.get(row["metric"], 3)
         difference = "—" if row["difference"] is None else f"{row['difference']:+.{digits}f}"
@@ -234,7 +233,7 @@ def body_of(target: Target, recorded: Recorded) -> str:
     if target.name in COMPARED:
         return alternatives_table(target, recorded)
     special = OTHER_TABLES.get(target.name)
-    return special(recorded) if special else table_of(target, recorded, only_run=not target.paper)
+    return special(recorded) if special else table_of(target, recorded)
 
 
 def page(results: Path) -> str:
@@ -281,19 +280,3 @@ def figure_of(target: Target, results: Path) -> str:
     columns = ("", "sentence", "true", "probability", "predicted", "probability")
     samples = f"The least certain by {told['statistic'].replace('_', ' ')} over {told['samples']} samples:"
     return f"{picture}\n\n{samples}\n\n{markdown(columns, lines)}"
-
-
-def refresh(readme: str, results: Path) -> str:
-    """The README with its tables made anew: the cells that were run."""
-    made = []
-    for target in TARGETS.values():
-        recorded = load(results, target)
-        if target.paper and any(cell in recorded for cell in target.cells):
-            made += [f"{target.title} (lower is better):" if len(target.metrics) == 1 else f"{target.title}:", "",
-                     table_of(target, recorded, only_run=True), ""]
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise LangevinError(f"expected the lines {BEGIN} and {END} in the page to refresh, got none; put them where "
-                            f"the tables shall stand")
-    return f"{before}{BEGIN}\n" + "\n".join([*made, NOTE]) + f"\n{END}{after}"

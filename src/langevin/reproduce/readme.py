@@ -1,0 +1,61 @@
+"""The table of the README: each sampler beside its optimiser twin, made from `results/` and never typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import LangevinError
+from .pages import DIGITS, markdown, refuse_quick, show
+from .tables import Recorded, better, load, ours
+from .targets import TARGETS, Target
+
+BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
+METRICS = ("nll", "perplexity", "error", "cider")
+"""Of a target's metrics, those that the README shows."""
+COLUMNS = ("sampler", "T", "test", "paper: optimiser, sampler", "optimiser, one network", "optimiser, averaged",
+           "sampler, averaged", "optimiser, best collection", "sampler, best collection", "runs")
+NOTE = (
+    "Each sampler against its optimiser twin (SGD for SGLD, RMSprop for pSGLD; with dropout, where the name says so), "
+    "test split: the paper's two numbers, then ours. One network: the weights that the validation split prefers, as "
+    "early stopping would keep. Averaged: probabilities averaged over all samples (an optimiser's snapshots); "
+    "best collection: over those of them that the validation split prefers, as `langevin train` chooses. "
+    "Several runs (seeds or folds) are given as mean ± standard deviation. All methods and metrics, "
+    "calibration and what was not run: [docs/reproduce.md](docs/reproduce.md); what to make of it: "
+    "[docs/findings.md](docs/findings.md)."
+)
+
+
+def refresh(readme: str, results: Path) -> str:
+    """The README with its table made anew."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise LangevinError(f"expected the lines {BEGIN} and {END} in the page to refresh, got none; put them where "
+                            f"the table shall stand")
+    lines = [line for target in TARGETS.values() for line in lines_of(target, results)]
+    return f"{before}{BEGIN}\n{markdown(COLUMNS, lines)}\n\n{NOTE}\n{END}{after}"
+
+
+def lines_of(target: Target, results: Path) -> list[tuple[str, ...]]:
+    recorded = load(results, target)
+    refuse_quick(recorded, results)
+    return [
+        line(target, recorded, sampler, optimiser, metric)
+        for sampler, optimiser in target.pairs if sampler in recorded and optimiser in recorded
+        for metric in target.metrics if metric in METRICS
+    ]
+
+
+def line(target: Target, recorded: Recorded, sampler: str, optimiser: str, metric: str) -> tuple[str, ...]:
+    """The best of our numbers stands out."""
+    digits, mine, its = DIGITS.get(metric, 3), recorded[sampler], recorded[optimiser]
+    theirs = [show(target.paper[cell].get(metric), digits) for cell in (optimiser, sampler.removesuffix("-tempered"))]
+    numbers = [ours(runs, which, metric) for runs, which in (
+        (its, "best"), (its, "averaged"), (mine, "averaged"), (its, "chosen"), (mine, "chosen"))]
+    means = [number.mean for number in numbers if number]
+    best = max(means) if better(metric, 1, 0) else min(means)
+    shown = [f"**{show(number, digits)}**" if number and number.mean == best else show(number, digits)
+             for number in numbers]
+    counts = dict.fromkeys(str(len(runs)) for runs in (its, mine))
+    temperature = ", ".join(dict.fromkeys(f"{run['temperature']:.3g}" for run in mine))
+    return (f"`{sampler}`", temperature, metric, ", ".join(theirs), *shown, " and ".join(counts))
