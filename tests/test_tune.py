@@ -9,7 +9,7 @@ from langevin.errors import Diverged, LangevinError
 from langevin.pace import Pace
 from langevin.runfolder import RunFolder
 from langevin.tasks import open_task
-from langevin.tune import DRAWS, GRID, candidates, pilot_recipe, with_chosen_temperature
+from langevin.tune import DRAWS, GRID, LEVEL, candidates, pilot_recipe, with_chosen_temperature
 from langevin.workflow import start
 
 LONG = ("epochs=20", "temperature=auto")
@@ -20,12 +20,13 @@ def seeing(see):
     return lambda trainer, until: trainer.run(see, until)
 
 
-def test_the_best_of_the_grid_is_taken_and_told(tiny, tmp_path):
+def test_the_warmest_that_is_level_with_the_best_is_taken_and_told(tiny, tmp_path):
     steps = []
     recipe, about = with_chosen_temperature(tiny(*LONG), tmp_path / "run", seeing(lambda t: steps.append(t.step)))
     choice = about["temperature_choice"]
     warmth = choice["valid_nll"]["temperature"]
-    assert recipe.sampler.temperature == choice["chosen"]["temperature"] == float(min(warmth, key=lambda t: warmth[t]))
+    level = [float(t) for t, nll in warmth.items() if nll <= min(warmth.values()) * (1 + LEVEL)]
+    assert recipe.sampler.temperature == choice["chosen"]["temperature"] == max(level)
     assert len(warmth) == len(GRID)
     assert len(set(warmth.values())) > 1
     scores = [nll for tried in choice["valid_nll"].values() for nll in tried.values()]
@@ -72,7 +73,8 @@ def test_prior_and_ceiling_are_tried_where_the_sampler_has_them(tiny):
     wide = tiny("temperature=0.1", "prior_var=4.0")
     assert candidates(wide, "prior_var", 100) == pytest.approx([0.4, 40])
     assert candidates(wide, "ceiling", 100) == pytest.approx([20, 2000])  # around N σ
-    assert candidates(tiny("temperature=0", "prior_var=4.0"), "ceiling", 100) == []
+    assert candidates(tiny("temperature=0", "prior_var=4.0"), "ceiling", 100) == pytest.approx([20, 2000])
+    assert candidates(tiny("temperature=0", "prior_var=none"), "ceiling", 100) == []  # RMSprop itself
     plain = tiny("sampler.name=sgld", "temperature=0.1", "beta=none", "eps=none", "prior_var=none")
     assert candidates(plain, "prior_var", 100) == []
     assert candidates(plain, "ceiling", 100) == []
@@ -80,7 +82,7 @@ def test_prior_and_ceiling_are_tried_where_the_sampler_has_them(tiny):
 
 
 def test_a_candidate_branches_with_its_own_settings(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr("langevin.tune.GRID", (0.5, 0.1))  # never 0: that would leave no ceiling to choose
+    monkeypatch.setattr("langevin.tune.GRID", (0.5, 0.1))
     used = set()
 
     def see(trainer):
@@ -101,6 +103,9 @@ def test_a_candidate_branches_with_its_own_settings(tiny, tmp_path, monkeypatch)
         ({"temperature-0.01": 1.0, "prior_var-0.2": 0.9, "ceiling-2": 0.8}, (0.01, 0.2, 2.0)),
         ({"temperature-0.1": 1.0, "prior_var-20": math.inf}, (0.1, 2.0, None)),
         ({"temperature-0": 1.0, "prior_var-20": 0.5}, (0.0, 20.0, None)),
+        ({"temperature-0": 1.0, "temperature-0.01": 1.0049, "temperature-0.1": 1.0051}, (0.01, 2.0, None)),
+        ({"temperature-0.1": 1.0, "prior_var-20": 0.9951, "ceiling-200": 0.9951}, (0.1, 2.0, None)),
+        ({"temperature-0.1": 1.0, "prior_var-20": 0.9949, "ceiling-200": 0.99}, (0.1, 20.0, None)),
     ],
 )
 def test_each_setting_is_the_best_given_those_before(tiny, tmp_path, monkeypatch, scores, chosen):

@@ -1,14 +1,18 @@
 """temperature = "auto": before the run, the settings whose averaged samples predict the validation split best.
 
-First the temperature; then, at the best one, a narrower and a wider prior; then, for samplers with a preconditioner and
-a temperature above 0, a lower and a higher ceiling of it. All candidates share a short optimisation (T = 0) and branch
-from its checkpoint; each then samples for a while. The price is SHARED + BRANCH for each candidate, of the epochs of
-the run itself: 0.2 to 0.28, and a validation for each of the DRAWS.
+First the temperature; then, at the best one, a narrower and a wider prior; then, for samplers with a preconditioner, a
+lower and a higher ceiling of it. All candidates share a short optimisation (T = 0) and branch from its checkpoint; each
+then samples for a while. The price is SHARED + BRANCH for each candidate, of the epochs of the run itself: 0.2 to 0.28,
+and a validation for each of the DRAWS.
+
+What keeps a model from overfitting (noise, a prior) pays off late, so that small differences early in a run are not
+only noise but lean to one side. Those below LEVEL do not count.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,6 +37,8 @@ SHARED, BRANCH = 0.1, 0.02
 """Of the epochs of the run: optimised together, then sampled by each candidate."""
 DRAWS = 4
 """Samples that each candidate averages."""
+LEVEL = 0.005
+"""Relative differences of validation nll below this decide nothing."""
 
 Train = Callable[[Trainer, Callable[[], bool]], None]
 """Trains to the end, or until the second says so (then raising Interrupted with a checkpoint)."""
@@ -50,18 +56,18 @@ def with_chosen_temperature(
     pilots, tried = out.with_name(f"{out.name}.pilot"), dict[str, dict[str, float]]()
     forget_others(pilots, recipe)
     task = open_task(recipe)
-    best, chosen, lowest = recipe, recipe, float("inf")
+    best, own = recipe, math.inf
     for key in CHOSEN:
+        scores = dict[float, float]()
         for value in candidates(best, key, task.num_data):
-            changed = with_setting(best, key, value)
-            pilot = pilot_recipe(changed, task.batches_per_epoch)
-            score = pilot_score(pilot, pilots, f"{key}-{value:g}", train)
-            tried.setdefault(key, {})[f"{value:g}"] = score
-            if score < lowest:
-                chosen, lowest = changed, score
-        best = chosen
-    if lowest == float("inf"):
-        raise LangevinError("expected a temperature that trains, the loss of every one diverged; lower lr")
+            pilot = pilot_recipe(with_setting(best, key, value), task.batches_per_epoch)
+            scores[value] = pilot_score(pilot, pilots, f"{key}-{value:g}", train)
+        if scores:
+            tried[key] = {f"{value:g}": score for value, score in scores.items()}
+        if (taken := preferred(key, scores, own)) is not None:
+            best, own = with_setting(best, key, taken), scores[taken]
+        if own == math.inf:
+            raise LangevinError("expected a temperature that trains, the loss of every one diverged; lower lr")
     shutil.rmtree(pilots)
     shared, branch = lengths(recipe, task.batches_per_epoch)
     steps = shared + branch * sum(map(len, tried.values()))
@@ -80,16 +86,27 @@ def forget_others(pilots: Path, recipe: Recipe) -> None:
 
 
 def candidates(recipe: Recipe, key: str, num_data: int) -> Sequence[float]:
-    """Values to try for one setting: none where the sampler has no prior, no ceiling or no noise to limit."""
+    """Values to try for one setting: none where the sampler has no prior or no ceiling."""
     name, settings = recipe.sampler.resolved(num_data)
     if key == "temperature":
         return GRID
     if key == "prior_var":
         return [factor * settings["prior_var"] for factor in FACTORS] if "prior_var" in settings else []
-    if "ceiling" not in inspect.signature(SAMPLERS[name]).parameters or recipe.sampler.temperature == 0:
+    if "ceiling" not in inspect.signature(SAMPLERS[name]).parameters:
         return []
     own = gain_ceiling({"ceiling": None, "prior_var": None, "num_data": num_data} | settings)
-    return [factor * own for factor in FACTORS]
+    return [factor * own for factor in FACTORS] if math.isfinite(own) else []
+
+
+def preferred(key: str, scores: dict[float, float], own: float) -> float | None:
+    """The value to take, None for the one that the recipe has, whose score is `own`.
+
+    Of temperatures that are level with the best, the warmest; another prior or ceiling only if it is better than level.
+    """
+    lowest = min(scores.values(), default=math.inf)
+    if key == "temperature":
+        return max(value for value, score in scores.items() if score <= lowest * (1 + LEVEL))
+    return min(scores, key=lambda value: scores[value]) if lowest < own * (1 - LEVEL) else None
 
 
 def with_setting(recipe: Recipe, key: str, value: float) -> Recipe:
@@ -128,7 +145,7 @@ def pilot_score(recipe: Recipe, pilots: Path, name: str, train: Train) -> float:
         if not trainer.finished:
             train(trainer, lambda: False)
     except Diverged:
-        return float("inf")
+        return math.inf
     return float(trainer.history[-1]["average"]["nll"])
 
 

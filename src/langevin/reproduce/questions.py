@@ -92,8 +92,12 @@ CHAINS: Variants = {
 AUTO: Variants = {
     "classify": Variant(), "classify.prior10": Variant(("prior_var=10",)), "classify.T0": Variant(("temperature=0",)),
     "classify.auto": Variant(("temperature=auto",)),
+    "classify.cr": Variant(("corpus=cr",)), "classify.cr-T0": Variant(("corpus=cr", "temperature=0")),
+    "classify.cr-auto": Variant(("corpus=cr", "temperature=auto")),
+    "classify.vectors": Variant(("vectors=word2vec_googlenews_300d",)),
+    "classify.vectors10": Variant(("vectors=word2vec_googlenews_300d", "prior_var=10")),
 }
-"""What a newcomer gets without word vectors: the recipe for labelled sentences of one's own, on TREC."""
+"""What a newcomer gets: the recipe for labelled sentences of one's own, on TREC, without word vectors and with them."""
 
 MASKS = 20
 """Of Monte-Carlo dropout, where it is recorded."""

@@ -163,7 +163,7 @@ TARGETS = {
         Target("chains", "One long chain or four short ones at the same price, test nll",
                ("wp-rnn-psgld-tempered", *questions.CHAINS), metrics=("nll",), quick=SHORT,
                variants=questions.CHAINS),
-        Target("auto", "temperature = \"auto\" against fixed settings: TREC without word vectors, error in % and nll",
+        Target("auto", "Labelled sentences of one's own (TREC, CR): defaults and \"auto\", error in % and nll",
                tuple(questions.AUTO), metrics=("error", "nll"), quick=SHORT, tuned=True, variants=questions.AUTO),
         Target("vectors", "Word vectors of higher coverage: spaCy's instead of word2vec, test error in % and nll",
                tuple(cell for name in questions.VECTORS for cell in (name.removesuffix(".spacy"), name)),
