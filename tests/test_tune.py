@@ -104,8 +104,8 @@ def test_a_candidate_branches_with_its_own_settings(tiny, tmp_path, monkeypatch)
         ({"temperature-0.1": 1.0, "prior_var-20": math.inf}, (0.1, 2.0, None)),
         ({"temperature-0": 1.0, "prior_var-20": 0.5}, (0.0, 20.0, None)),
         ({"temperature-0": 1.0, "temperature-0.01": 1.0049, "temperature-0.1": 1.0051}, (0.01, 2.0, None)),
-        ({"temperature-0.1": 1.0, "prior_var-20": 0.9951, "ceiling-200": 0.9951}, (0.1, 2.0, None)),
-        ({"temperature-0.1": 1.0, "prior_var-20": 0.9949, "ceiling-200": 0.99}, (0.1, 20.0, None)),
+        ({"temperature-0.1": 1.0, "prior_var-20": 0.981, "ceiling-200": 0.981}, (0.1, 2.0, None)),
+        ({"temperature-0.1": 1.0, "prior_var-20": 0.979, "ceiling-200": 0.97}, (0.1, 20.0, None)),
     ],
 )
 def test_each_setting_is_the_best_given_those_before(tiny, tmp_path, monkeypatch, scores, chosen):

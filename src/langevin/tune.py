@@ -5,8 +5,9 @@ lower and a higher ceiling of it. All candidates share a short optimisation (T =
 then samples for a while. The price is SHARED + BRANCH for each candidate, of the epochs of the run itself: 0.2 to 0.28,
 and a validation for each of the DRAWS.
 
-What keeps a model from overfitting (noise, a prior) pays off late, so that small differences early in a run are not
-only noise but lean to one side. Those below LEVEL do not count.
+What keeps a model from overfitting (noise, a prior) pays off late and what slows it down (a ceiling) costs late, so
+that small differences early in a run mislead: temperatures within LEVEL of the best are as good as it, and the recipe's
+own prior and ceiling stay unless another is better by CLEAR.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ SHARED, BRANCH = 0.1, 0.02
 """Of the epochs of the run: optimised together, then sampled by each candidate."""
 DRAWS = 4
 """Samples that each candidate averages."""
-LEVEL = 0.005
-"""Relative differences of validation nll below this decide nothing."""
+LEVEL, CLEAR = 0.005, 0.02
+"""Relative differences of validation nll; how they were found is in docs/log.md."""
 
 Train = Callable[[Trainer, Callable[[], bool]], None]
 """Trains to the end, or until the second says so (then raising Interrupted with a checkpoint)."""
@@ -101,12 +102,12 @@ def candidates(recipe: Recipe, key: str, num_data: int) -> Sequence[float]:
 def preferred(key: str, scores: dict[float, float], own: float) -> float | None:
     """The value to take, None for the one that the recipe has, whose score is `own`.
 
-    Of temperatures that are level with the best, the warmest; another prior or ceiling only if it is better than level.
+    Of temperatures that are level with the best, the warmest; another prior or ceiling only if it is clearly better.
     """
     lowest = min(scores.values(), default=math.inf)
     if key == "temperature":
         return max(value for value, score in scores.items() if score <= lowest * (1 + LEVEL))
-    return min(scores, key=lambda value: scores[value]) if lowest < own * (1 - LEVEL) else None
+    return min(scores, key=lambda value: scores[value]) if lowest < own * (1 - CLEAR) else None
 
 
 def with_setting(recipe: Recipe, key: str, value: float) -> Recipe:

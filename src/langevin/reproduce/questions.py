@@ -77,10 +77,10 @@ PTB_ALTERNATIVES: Variants = {
 TREC_BASELINES: Variants = {
     "trec-rmsprop.full": Variant((TO_THE_END,)), "trec-rmsprop-dropout.full": Variant((TO_THE_END,)),
 }
-SPACY = ("vectors=spacy_en_md_300d",)
+WORD2VEC, SPACY = "vectors=word2vec_googlenews_300d", "vectors=spacy_en_md_300d"
 """Vectors that know 98 % of TREC's words; those of the recipes know 67 %."""
 VECTORS: Variants = {
-    f"{name}.spacy": Variant(SPACY)
+    f"{name}.spacy": Variant((SPACY,))
     for name in ("trec-rmsprop-dropout", "trec-psgld-dropout", "cr-rmsprop-dropout", "cr-psgld-dropout")
 }
 CHAINS: Variants = {
@@ -89,15 +89,25 @@ CHAINS: Variants = {
     "trec-psgld-dropout.four": Variant((TO_THE_END, "epochs=5", "burn_in=1"), chains=4),
 }
 
+RMSPROP = ("sampler.name=rmsprop", "temperature=none", "prior_var=none", "burn_in_temperature=none")
 AUTO: Variants = {
-    "classify": Variant(), "classify.prior10": Variant(("prior_var=10",)), "classify.T0": Variant(("temperature=0",)),
-    "classify.auto": Variant(("temperature=auto",)),
-    "classify.cr": Variant(("corpus=cr",)), "classify.cr-T0": Variant(("corpus=cr", "temperature=0")),
+    "classify.rmsprop": Variant(RMSPROP), "classify": Variant(), "classify.prior10": Variant(("prior_var=10",)),
+    "classify.T0": Variant(("temperature=0",)), "classify.auto": Variant(("temperature=auto",)),
+    "classify.cr-rmsprop": Variant(("corpus=cr", *RMSPROP)), "classify.cr": Variant(("corpus=cr",)),
+    "classify.cr-T0": Variant(("corpus=cr", "temperature=0")),
     "classify.cr-auto": Variant(("corpus=cr", "temperature=auto")),
-    "classify.vectors": Variant(("vectors=word2vec_googlenews_300d",)),
-    "classify.vectors10": Variant(("vectors=word2vec_googlenews_300d", "prior_var=10")),
+    "classify.vectors-rmsprop": Variant((WORD2VEC, *RMSPROP)), "classify.vectors": Variant((WORD2VEC,)),
+    "classify.vectors10": Variant((WORD2VEC, "prior_var=10")),
+    "classify.spacy-rmsprop": Variant((SPACY, *RMSPROP)), "classify.spacy": Variant((SPACY,)),
 }
-"""What a newcomer gets: the recipe for labelled sentences of one's own, on TREC, without word vectors and with them."""
+"""What a newcomer gets: the recipe for labelled sentences of one's own, on TREC and CR, and what she would get with
+RMSprop (its dropout kept), other settings, or word vectors."""
+AUTO_TWINS = (
+    ("classify", "classify.rmsprop"), ("classify.auto", "classify.rmsprop"), ("classify.cr", "classify.cr-rmsprop"),
+    ("classify.cr-auto", "classify.cr-rmsprop"), ("classify.vectors", "classify.vectors-rmsprop"),
+    ("classify.spacy", "classify.spacy-rmsprop"),
+)
+"""Samplers and the optimiser beside each."""
 
 MASKS = 20
 """Of Monte-Carlo dropout, where it is recorded."""

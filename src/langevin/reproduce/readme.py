@@ -49,7 +49,8 @@ def lines_of(target: Target, results: Path) -> list[tuple[str, ...]]:
 def line(target: Target, recorded: Recorded, sampler: str, optimiser: str, metric: str) -> tuple[str, ...]:
     """The best of our numbers stands out."""
     digits, mine, its = DIGITS.get(metric, 3), recorded[sampler], recorded[optimiser]
-    theirs = [show(target.paper[cell].get(metric), digits) for cell in (optimiser, sampler.removesuffix("-tempered"))]
+    names = (optimiser, sampler.removesuffix("-tempered"))
+    theirs = dict.fromkeys(show(target.paper.get(cell, {}).get(metric), digits) for cell in names)
     numbers = [ours(runs, which, metric) for runs, which in (
         (its, "best"), (its, "averaged"), (mine, "averaged"), (its, "chosen"), (mine, "chosen"))]
     means = [number.mean for number in numbers if number]
