@@ -98,14 +98,17 @@ AUTO: Variants = {
     "classify.cr-auto": Variant(("corpus=cr", "temperature=auto")),
     "classify.vectors-rmsprop": Variant((WORD2VEC, *RMSPROP)), "classify.vectors": Variant((WORD2VEC,)),
     "classify.vectors10": Variant((WORD2VEC, "prior_var=10")),
-    "classify.spacy-rmsprop": Variant((SPACY, *RMSPROP)), "classify.spacy": Variant((SPACY,)),
+    "classify.spacy-rmsprop": Variant((SPACY, *RMSPROP)),
+    "classify.spacy-slow-rmsprop": Variant((SPACY, *RMSPROP, "lr=1e-3")),
+    "classify.spacy": Variant((SPACY,)), "classify.spacy-T0": Variant((SPACY, "temperature=0")),
 }
 """What a newcomer gets: the recipe for labelled sentences of one's own, on TREC and CR, and what she would get with
 RMSprop (its dropout kept), other settings, or word vectors."""
 AUTO_TWINS = (
     ("classify", "classify.rmsprop"), ("classify.auto", "classify.rmsprop"), ("classify.cr", "classify.cr-rmsprop"),
     ("classify.cr-auto", "classify.cr-rmsprop"), ("classify.vectors", "classify.vectors-rmsprop"),
-    ("classify.spacy", "classify.spacy-rmsprop"),
+    ("classify.spacy", "classify.spacy-rmsprop"), ("classify.spacy", "classify.spacy-slow-rmsprop"),
+    ("classify.spacy", "classify.spacy-T0"),
 )
 """Samplers and the optimiser beside each."""
 
