@@ -78,7 +78,7 @@ TREC_BASELINES: Variants = {
     "trec-rmsprop.full": Variant((TO_THE_END,)), "trec-rmsprop-dropout.full": Variant((TO_THE_END,)),
 }
 WORD2VEC, SPACY = "vectors=word2vec_googlenews_300d", "vectors=spacy_en_md_300d"
-"""Vectors that know 98 % of TREC's words; those of the recipes know 67 %."""
+"""The vectors of the recipes, which know 67 % of TREC's words, and some that know 98 %."""
 VECTORS: Variants = {
     f"{name}.spacy": Variant((SPACY,))
     for name in ("trec-rmsprop-dropout", "trec-psgld-dropout", "cr-rmsprop-dropout", "cr-psgld-dropout")
