@@ -4,6 +4,7 @@ import shutil
 import pytest
 import torch
 
+import langevin
 from langevin import workflow
 from langevin.cli.training import choose_collection
 from langevin.errors import LangevinError
@@ -116,6 +117,17 @@ def test_commands_that_are_not_told_average_what_validation_chose(cli, eight):
         numbers = json.loads(cli("evaluate", run, *told, "--json")[1])
         assert (numbers["select"], numbers["samples"]) == ("thinned", samples)
     assert json.loads(cli("generate", run, "--length", "1", "--json")[1])["samples"] == chosen["samples"]
+
+
+def test_so_does_load_without_the_data(eight, monkeypatch):
+    run, chosen = eight
+    monkeypatch.setattr(workflow, "open_run_task", None)
+    assert len(langevin.load(run)) == chosen["samples"]
+    assert len(langevin.load(run, select="thinned")) == 8
+    with pytest.raises(LangevinError, match="best chooses how many samples by itself, got 2"):
+        langevin.load(run, select="best", samples=2)
+    RunFolder(run).store().forget_after(RunFolder(run).store().samples[-2].step)  # no longer the samples of the choice
+    assert len(langevin.load(run)) == 7
 
 
 def test_classifiers_average_all_their_samples(classifier_run, tmp_path):

@@ -30,7 +30,7 @@ from .report.card import model_card
 from .runfolder import RECIPE, SAMPLES, VOCABULARY, RunFolder, write_json
 from .tasks import model_of
 from .train import prepare_device
-from .workflow import BEST, Begin, Selection, open_run_task, select
+from .workflow import BEST, Begin, Selection, open_run_task, select, usual
 
 CONFIG, CARD, FORMAT = "config.json", "README.md", 1
 ALL = Selection()
@@ -186,24 +186,32 @@ def noted(folder: RunFolder) -> dict[str, Any] | None:
 
 
 def load(
-    folder: str | Path, *, samples: int | None = None, select: str = "thinned", skip_damaged: bool = False,
+    folder: str | Path, *, samples: int | None = None, select: str | None = None, skip_damaged: bool = False,
     device: str = "cpu",
 ) -> Predictor:
-    """A predictor from an exported folder, or from a run folder; the training data need not be there."""
+    """A predictor from an exported folder, or from a run folder; the training data need not be there.
+
+    Of a run it averages, untold, what validation chose when training ended, as the commands do.
+    """
     path = Path(folder)
     if (path / CONFIG).is_file():
         recipe, vocabulary, facts = read_export(path)
-        store = SampleStore(path / SAMPLES, skip_damaged=skip_damaged)
+        chosen = SampleStore(path / SAMPLES, skip_damaged=skip_damaged).select(select or ALL.how, samples)
     elif (path / RECIPE).is_file():
         run = RunFolder(path)
         recipe, vocabulary, facts = run.recipe, run.vocabulary, run.origin
-        store = run.store(skip_damaged=skip_damaged)
+        chosen = samples_of(run, select, samples, skip_damaged=skip_damaged)
     else:
         what = "neither in it" if path.is_dir() else "nothing there"
         raise LangevinError(f"expected an exported model or a run at {path}, found {what}; see 'langevin export'")
     recipe = recipe.model_copy(update={"run": recipe.run.model_copy(update={"device": device, "threads": None})})
     model = model_of(recipe, vocabulary, facts).to(prepare_device(recipe))
-    return PREDICTORS[recipe.task](model, store.select(select, samples), recipe, vocabulary, facts)
+    return PREDICTORS[recipe.task](model, chosen, recipe, vocabulary, facts)
+
+
+def samples_of(run: RunFolder, how: str | None, count: int | None, *, skip_damaged: bool) -> list[Sample]:
+    how = how or usual(run.path, count, skip_damaged=skip_damaged)
+    return select(run, Selection(how, count, 0, skip_damaged))[0]
 
 
 def read_export(path: Path) -> tuple[Recipe, Vocabulary, dict[str, Any]]:

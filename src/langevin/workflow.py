@@ -124,13 +124,21 @@ def usual(
 ) -> str:
     """What a command averages that is not told: what validation chose when training ended, or else all samples.
 
-    All, too, where the command is about the `whole` run.
+    All, too, where the command is about the `whole` run, and where samples came after the choice.
 
     Of classifiers all: their validation sentences decide which answers to accept, and should choose nothing else.
     """
     told = samples is not None or discard > 0 or skip_damaged or whole
-    chosen = not told and chosen_collection(path) and RunFolder(path).recipe.task != "classify"
-    return BEST if chosen else Selection.how
+    if told or not (chosen := chosen_collection(path)):
+        return Selection.how
+    folder = RunFolder(path)
+    holds = chosen["of"] == names_of(folder.store().samples) and folder.recipe.task != "classify"
+    return BEST if holds else Selection.how
+
+
+def names_of(samples: list[Sample]) -> list[str]:
+    """By which a choice among samples is told from one among others."""
+    return [f"{sample.chain}:{sample.sha256}" for sample in samples]
 
 
 def select(
@@ -157,7 +165,7 @@ def preferred(
     `samples` is their number of each chain. It takes a pass over the validation split for each sample. The folder
     remembers the choice as long as they stay the same; that of some samples only is not to be remembered.
     """
-    known, names = chosen_collection(folder.path), [f"{sample.chain}:{sample.sha256}" for sample in samples]
+    known, names = chosen_collection(folder.path), names_of(samples)
     if known and known["of"] == names:
         return known
     task = open_run_task(folder)
