@@ -12,15 +12,12 @@ from .targets import TARGETS, Target
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 METRICS = ("nll", "perplexity", "error", "cider")
 """Of a target's metrics, those that the README shows."""
-DEFAULTS = {"classify": "classify.rmsprop", "classify.cr": "classify.cr-rmsprop",
-            "classify.vectors": "classify.vectors-rmsprop", "classify.spacy": "classify.spacy-rmsprop"}
-"""Beside the paper's own pairs: the recipe for labelled sentences, on two sets and with two kinds of vectors."""
 COLUMNS = ("sampler", "T", "test", "paper: optimiser, sampler", "optimiser, one network", "optimiser, averaged",
            "sampler, averaged", "optimiser, best collection", "sampler, best collection", "runs")
 NOTE = (
     "Each sampler against its optimiser twin (SGD for SGLD, RMSprop for pSGLD; with dropout, where the name says so), "
     "test split: the paper's two numbers, then ours. The last rows are the recipe of `langevin train --task classify` "
-    "on TREC and CR, and on TREC with word2vec's and spaCy's vectors. One network: the weights that the validation "
+    "on four sets, and on TREC with word2vec's and spaCy's vectors. One network: the weights that the validation "
     "split prefers, as early stopping would keep. Averaged: probabilities averaged over all samples (an optimiser's "
     "snapshots); best collection: over those of them that the validation split prefers, as `langevin train` chooses "
     "(classifiers average all). Several runs (seeds or folds) are given as mean ± standard deviation. All methods and "
@@ -46,9 +43,14 @@ def lines_of(target: Target, results: Path) -> list[tuple[str, ...]]:
     return [
         line(target, recorded, sampler, optimiser, metric)
         for sampler, optimiser in target.pairs
-        if (target.paper or DEFAULTS.get(sampler) == optimiser) and sampler in recorded and optimiser in recorded
+        if (target.paper or same_but_for_rmsprop(sampler, optimiser)) and sampler in recorded and optimiser in recorded
         for metric in target.metrics if metric in METRICS
     ]
+
+
+def same_but_for_rmsprop(sampler: str, optimiser: str) -> bool:
+    """Beside the paper's own pairs: a recipe for one's own data as it is, and with RMSprop, nothing else changed."""
+    return optimiser in (f"{sampler}.rmsprop", f"{sampler}-rmsprop")
 
 
 def line(target: Target, recorded: Recorded, sampler: str, optimiser: str, metric: str) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ MINUTES = {
     "wp-lstm": 27, "wp-gru": 20, "wp-rnn": 8, "ptb-small-random": 105, "ptb-small-successive": 35, "ptb-medium": 500,
     "ptb-large": 3500, "ptb-small-successive-sgld.T": 9, "ptb-small-successive-sgld.p": 9,
     "ptb-small-successive-sgld-dropout.T": 9, "flickr8k": 22, "flickr30k": 110, "mr": 9, "subj": 9, "cr": 4, "mpqa": 4,
-    "trec": 2.5, "classify": 1.5,
+    "trec": 2.5, "classify": 1.5, "classify.mpqa": 2, "classify.subj": 4,
 }
 """Of one run on one core, by how its name begins: War and Peace in float32, all else in bfloat16. Measured, but for
 PTB-medium, PTB-large and Flickr30k, which follow from the others by their products."""
@@ -163,7 +163,7 @@ TARGETS = {
         Target("chains", "One long chain or four short ones at the same price, test nll",
                ("wp-rnn-psgld-tempered", *questions.CHAINS), metrics=("nll",), quick=SHORT,
                variants=questions.CHAINS),
-        Target("auto", "Labelled sentences of one's own (TREC, CR): defaults and \"auto\", error in %, nll and ece",
+        Target("auto", "Labelled sentences of one's own: defaults and \"auto\", error in %, nll and ece",
                tuple(questions.AUTO), metrics=("error", "nll", "ece"), quick=SHORT, tuned=True,
                variants=questions.AUTO, pairs=questions.AUTO_TWINS),
         Target("vectors", "Word vectors of higher coverage: spaCy's instead of word2vec, test error in % and nll",
