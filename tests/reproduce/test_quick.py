@@ -26,7 +26,8 @@ SENTENCES: Steps = [
     ("chains", ("trec-psgld-dropout.full",), 1), ("auto", ("classify.auto",), 1),
     ("alternatives-trec", ("trec-rmsprop-dropout.four", "trec-rmsprop-dropout.full"), 1),
 ]
-CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 1), ("time", ("flickr8k-psgld",), 1)]
+CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 1), ("time", ("flickr8k-psgld",), 1),
+                   ("noise", ("flickr8k-psgld",), 1)]
 
 
 def reproduce(langevin, steps, folder):

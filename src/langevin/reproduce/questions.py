@@ -89,6 +89,11 @@ CHAINS: Variants = {
     "trec-psgld-dropout.four": Variant((TO_THE_END, "epochs=5", "burn_in=1"), chains=4),
 }
 
+NOISE: Variants = {
+    f"{sampler}.T0": Variant(("temperature=0",)) for sampler in ("flickr8k-psgld", "ptb-small-random-sgld")
+}
+"""Samplers differ from their optimisers by a prior, too: these have the prior and no noise."""
+
 RMSPROP = ("sampler.name=rmsprop", "temperature=none", "prior_var=none", "burn_in_temperature=none")
 
 
@@ -115,7 +120,7 @@ AUTO_TWINS = (
     ("classify", "classify.rmsprop"), ("classify.auto", "classify.rmsprop"), ("classify.cr", "classify.cr-rmsprop"),
     ("classify.cr-auto", "classify.cr-rmsprop"), ("classify.vectors", "classify.vectors-rmsprop"),
     ("classify.spacy", "classify.spacy-rmsprop"), ("classify.spacy", "classify.spacy-slow-rmsprop"),
-    ("classify.spacy", "classify.spacy-T0"),
+    ("classify", "classify.T0"), ("classify.cr", "classify.cr-T0"), ("classify.spacy", "classify.spacy-T0"),
     *((f"classify.{name}", f"classify.{other}") for name, other in (
         ("mpqa", "mpqa-rmsprop"), ("mpqa-auto", "mpqa-rmsprop"), ("mpqa-auto", "mpqa"),
         ("subj", "subj-rmsprop"), ("subj-auto", "subj-rmsprop"), ("subj-auto", "subj"),
