@@ -61,16 +61,25 @@ def reproduce(
         raise LangevinError(f"quick numbers are kept with their runs, got --results {results}; leave it out")
     out = out.with_name(f"{out.name}-quick") if quick else out
     results = out if quick else results or Path("results")
+    if results.exists() and not results.is_dir():
+        raise LangevinError(f"expected a folder of recorded numbers at {results}, got a file; name another --results")
     if target is None:
+        if cells is not None:
+            raise LangevinError(f"cells are those of a target, got --cells {cells!r} without one; name it, e.g. "
+                                f"'langevin reproduce sentences --cells {cells!r}'")
         show_targets(out, results, seeds, quick, as_json)
         return
     chosen = target_named(target)
-    asked = tuple(filter(None, (cells or "").split(",")))
+    asked = tuple(filter(None, (cell.strip() for cell in (cells or "").split(","))))
+    if cells is not None and not asked:
+        raise LangevinError(f"expected names of cells, got --cells {cells!r}; choose from {', '.join(chosen.cells)}, "
+                            f"or leave it out to run all")
     runs = chosen.runs(asked, seeds or chosen.usual_seeds(quick=quick), quick)
     failed: dict[str, str] = {}
     if not dry:
         if not quick:  # quick versions of several targets share what they ran
             refuse_other_recipes(runs, out, results, precision)
+        make_folder(results)
         failed = run_missing(missing_runs(chosen, runs, out, results), out, results, jobs, precision, quick, as_json)
         if chosen.name in FIGURES and not failed:
             messages.print(f"drawn: {draw_figure(chosen.name, out, results, quick=quick)}", soft_wrap=True)
@@ -79,6 +88,15 @@ def reproduce(
         messages.print(f"{name} failed: {why}", style="red", soft_wrap=True)
     if failed:
         raise typer.Exit(2)
+
+
+def make_folder(results: Path) -> None:
+    """Before hours of training, not after."""
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise LangevinError(f"expected a folder for the numbers at {results}, which cannot be made "
+                            f"({problem.strerror}); name another --results") from None
 
 
 def run_missing(
@@ -108,7 +126,7 @@ def show_targets(out: Path, results: Path, seeds: int | None, quick: bool, as_js
     ]
     columns = ("target", "state", "runs", "minutes", "left", "what")
     title = QUICK if quick else ", minutes of one core (War and Peace in float32, all else in bfloat16)"
-    screen.print(table(f"targets{title}", columns, lines, words=True))
+    screen.print(table(f"targets{title}", columns, lines, words=True, named=True))
 
 
 def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> None:
@@ -120,7 +138,7 @@ def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> No
         return
     parts = [f"{target.title}{QUICK if quick else ''}"]
     if not target.figure:
-        parts += [body_of(target, recorded), not_run(target, recorded), columns_of(target, recorded),
+        parts += [body_of(target, recorded), not_run(target, recorded, quick=quick), columns_of(target, recorded),
                   claims_of(target, recorded)]
     screen.print(Text("\n\n".join(filter(None, parts))), soft_wrap=True)
 

@@ -103,12 +103,16 @@ def counting(label: str, quiet: bool = False) -> Iterator[Callable[[int], Callab
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, words: bool = False
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, words: bool = False,
+    named: bool = False,
 ) -> Group:
-    """A title, not squeezed into the width of its table, and the table; numbers stand right, words left."""
+    """A title, not squeezed into the width of its table, and the table; numbers stand right, words left.
+
+    Rows that are `named` have names that a reader copies in the first column: they are never cut.
+    """
     made = Table(header_style="bold")
     for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number and not words else "left")
+        made.add_column(column, justify="right" if number and not words else "left", no_wrap=named and not number)
     for row in rows:
         made.add_row(*row)
     return Group(Text(title, style="bold"), made)

@@ -30,19 +30,25 @@ from .targets import TARGETS, Target, minutes_of
 DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
 NOTE = (
     "Last sample: the weights at the end of the run. Best sample: the one that the validation split prefers, as early "
-    "stopping would. Average: probabilities averaged over all samples. Best collection: the forward, backward or "
-    "thinned collection and number of samples that the validation split prefers (commands take at least four). Ours − "
-    "paper: of a sampler the average, of an optimiser the best sample. "
-    "Several runs (seeds or folds) are given as mean ± standard deviation. — was not run."
+    "stopping would: by its error for the error, by its nll for all else. Average: probabilities averaged over all "
+    "samples. Best collection: the forward, backward or thinned collection and number of samples that the validation "
+    "split prefers (commands take at least four). Ours − paper: of a sampler the average, of an optimiser the best "
+    "sample. Several runs (seeds or folds) are given as mean ± standard deviation. — was not run."
 )
 ORDER = (
-    "Average of the sampler against its optimiser twin, run by run, as difference ± standard deviation; level: within "
-    "two standard errors of none."
+    "Average of the sampler against its optimiser twin, run by run, as difference ± standard deviation; level: not to "
+    "be told from none by a t-test at 5 %, each by itself (of many such comparisons some err). One run tells no spread."
 )
-
 COLUMNS = (
     "All methods in each column: of samplers the average, of optimisers the best sample. Our best: of all numbers of "
-    "the column, averages of optimisers and best collections included."
+    "the column, averages of optimisers and best collections included: the best of many on the test split, so by "
+    "itself no evidence. Runs: of each cell; the paper's means of sentence sets are over ten folds or runs."
+)
+TIMES_NOTE = (
+    "The paper's seconds are of Flickr30k, ours of Flickr8k. Training: pSGLD against RMSprop + dropout. Testing: the "
+    "paper has pSGLD's samples against the one network of RMSprop + dropout; ours is 17 samples of one run against one "
+    "of them, networks of the same size, so that nothing but the number of networks differs. How many samples the "
+    "paper's time is of, it does not say."
 )
 ABLATION = (
     "Last weights: at the end of the run (on TREC early stopping ends it; on Penn Treebank the optimiser has "
@@ -77,12 +83,16 @@ def table_of(target: Target, recorded: Recorded) -> str:
         lines.append((
             f"`{row['cell']}`", *([row["metric"]] if several else []),
             ", ".join(f"{temperature:.3g}" for temperature in row["temperatures"]) or "—",
-            *([show(row["paper"], digits)] if target.paper else []), *(show(row[which], digits) for which in shown),
+            *([of_paper(row, digits)] if target.paper else []), *(show(row[which], digits) for which in shown),
             *([difference] if target.paper else []), str(row["runs"]), row["precision"] or "—",
         ))
     columns = ("run", *(["metric"] if several else []), "temperature", *(["paper"] if target.paper else []),
                *shown.values(), *(["ours − paper"] if target.paper else []), "runs", "precision")
     return markdown(columns, lines) if lines else ""
+
+
+def of_paper(row: dict[str, Any], digits: int) -> str:
+    return show(row["paper"], digits) + ("" if row["paper_std"] is None else f" ± {row['paper_std']:.{digits}f}")
 
 
 def claims_of(target: Target, recorded: Recorded) -> str:
@@ -120,19 +130,22 @@ def columns_of(target: Target, recorded: Recorded) -> str:
         lines.append((
             row["column"], row["metric"], ", ".join(row["paper"]), ", ".join(row["ours"]),
             show(row["best_of_paper"], digits), show(row["best"], digits), "yes" if row["better"] else "**no**",
+            " or ".join(map(str, row["runs"])),
         ))
     if not lines:
         return ""
     columns = ("column", "metric", "methods in the paper, best first", "ours, best first", "the paper's best",
-               "our best", "ours better")
+               "our best", "ours better", "runs")
     return f"{COLUMNS}\n\n{markdown(columns, lines)}"
 
 
-def not_run(target: Target, recorded: Recorded) -> str:
+def not_run(target: Target, recorded: Recorded, *, quick: bool = False) -> str:
     """Which cells are missing and why: what they would cost, or that their data are not there."""
     missing = [cell for cell in target.cells if cell not in recorded]
     if not missing or target.absent:
         return f"Not run: {target.absent}." if missing else ""
+    if quick:
+        return f"Not run yet: {', '.join(f'`{cell}`' for cell in missing)}."
     prices = {price: [f"`{cell}`" for cell in missing if minutes_of(cell) == price] for price in
               sorted({minutes_of(cell) for cell in missing})}
     each = [f"{', '.join(cells)} (about {price:g} minutes of one core a run)" for price, cells in prices.items()]
@@ -162,7 +175,7 @@ def time_table(recorded: Recorded) -> str:
     lines = [
         (row["stage"], show(row["paper"], 2), show(row["ours"], 2), f"`{row['by']}`") for row in time_rows(recorded)
     ]
-    return markdown(("pSGLD : RMSprop + dropout", "paper", "ours", "measured by"), lines)
+    return f"{markdown(('ratio', 'paper', 'ours', 'measured by'), lines)}\n\n{TIMES_NOTE}"
 
 
 def alternatives_table(target: Target, recorded: Recorded) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ..errors import LangevinError
 from .pages import DIGITS, markdown, refuse_quick, show
-from .tables import Recorded, better, load, ours
+from .tables import better, load, ours
 from .targets import TARGETS, Target
 
+Runs = list[dict[str, Any]]
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 METRICS = ("nll", "perplexity", "error", "cider")
 """Of a target's metrics, those that the README shows."""
@@ -17,8 +19,9 @@ COLUMNS = ("sampler", "T", "test", "paper: optimiser, sampler", "optimiser, one 
 NOTE = (
     "Each sampler against its optimiser twin (SGD for SGLD, RMSprop for pSGLD; with dropout, where the name says so), "
     "test split: the paper's two numbers, then ours. The last rows are the recipe of `langevin train --task classify` "
-    "on four sets, and on TREC with word2vec's and spaCy's vectors. One network: the weights that the validation "
-    "split prefers, as early stopping would keep. Averaged: probabilities averaged over all samples (an optimiser's "
+    "on TREC, on the sets that are named, and on TREC with word2vec's and spaCy's vectors. One network: the weights "
+    "that the validation split prefers, as early stopping would keep: by their error for the error, by their nll for "
+    "all else. Averaged: probabilities averaged over all samples (an optimiser's "
     "snapshots); best collection: over those of them that the validation split prefers, as `langevin train` chooses "
     "(classifiers average all). Several runs (seeds or folds) are given as mean ± standard deviation. All methods and "
     "metrics, calibration and what was not run: [docs/reproduce.md](docs/reproduce.md); what to make of it: "
@@ -40,12 +43,21 @@ def refresh(readme: str, results: Path) -> str:
 def lines_of(target: Target, results: Path) -> list[tuple[str, ...]]:
     recorded = load(results, target)
     refuse_quick(recorded, results)
-    return [
-        line(target, recorded, sampler, optimiser, metric)
-        for sampler, optimiser in target.pairs
-        if (target.paper or same_but_for_rmsprop(sampler, optimiser)) and sampler in recorded and optimiser in recorded
-        for metric in target.metrics if metric in METRICS
-    ]
+    lines = []
+    for sampler, optimiser in target.pairs:
+        mine, its = in_both(recorded.get(sampler, []), recorded.get(optimiser, []))
+        if mine and (target.paper or same_but_for_rmsprop(sampler, optimiser)):
+            names = (optimiser, sampler.removesuffix("-tempered"))
+            lines += [line(sampler, mine, its, metric, [target.paper.get(cell, {}).get(metric) for cell in names])
+                      for metric in target.metrics if metric in METRICS]
+    return lines
+
+
+def in_both(mine: Runs, its: Runs) -> tuple[Runs, Runs]:
+    """The runs, seeds or folds, that were made of both."""
+    keys = {run["key"] for run in mine} & {run["key"] for run in its}
+    one, other = ([run for run in runs if run["key"] in keys] for runs in (mine, its))
+    return one, other
 
 
 def same_but_for_rmsprop(sampler: str, optimiser: str) -> bool:
@@ -53,17 +65,15 @@ def same_but_for_rmsprop(sampler: str, optimiser: str) -> bool:
     return optimiser in (f"{sampler}.rmsprop", f"{sampler}-rmsprop")
 
 
-def line(target: Target, recorded: Recorded, sampler: str, optimiser: str, metric: str) -> tuple[str, ...]:
+def line(sampler: str, mine: Runs, its: Runs, metric: str, printed: list[float | None]) -> tuple[str, ...]:
     """The best of our numbers stands out."""
-    digits, mine, its = DIGITS.get(metric, 3), recorded[sampler], recorded[optimiser]
-    names = (optimiser, sampler.removesuffix("-tempered"))
-    theirs = dict.fromkeys(show(target.paper.get(cell, {}).get(metric), digits) for cell in names)
+    digits = DIGITS.get(metric, 3)
+    theirs = dict.fromkeys(show(number, digits) for number in printed)
     numbers = [ours(runs, which, metric) for runs, which in (
         (its, "best"), (its, "averaged"), (mine, "averaged"), (its, "chosen"), (mine, "chosen"))]
     means = [number.mean for number in numbers if number]
     best = max(means) if better(metric, 1, 0) else min(means)
     shown = [f"**{show(number, digits)}**" if number and number.mean == best else show(number, digits)
              for number in numbers]
-    counts = dict.fromkeys(str(len(runs)) for runs in (its, mine))
     temperature = ", ".join(dict.fromkeys(f"{run['temperature']:.3g}" for run in mine))
-    return (f"`{sampler}`", temperature, metric, ", ".join(theirs), *shown, " and ".join(counts))
+    return (f"`{sampler}`", temperature, metric, ", ".join(theirs), *shown, str(len(mine)))

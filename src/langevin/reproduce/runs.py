@@ -20,7 +20,7 @@ from ..tune import CHOSEN, with_chosen_temperature
 from ..workflow import resume, start, train_until_done
 from .figures import kept_numbers
 from .record import record
-from .tables import recorded_runs
+from .tables import read_result, recorded_runs
 from .targets import Run, Target, minutes_of
 
 
@@ -55,7 +55,7 @@ def overview(
     shares = [1.0 if drawn else state(run, out, results, folder_needed=target.needs_folders) for run in runs]
     done = sum(share == 1 for share in shares)
     whole = done == len(shares) and all((results / f"{name}.json").is_file() for name in target.benchmarks)
-    words = "done" if whole else "partly" if any(shares) else "not run"
+    words = "done" if whole else "partly" if any(shares) else "no data" if target.absent else "not run"
     minutes = [0.0 if quick else minutes_of(run.cell) for run in runs]
     left = sum((1 - share) * each for each, share in zip(minutes, shares, strict=True))
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
@@ -83,7 +83,7 @@ def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, precisio
         recorded, folder = results / f"{run.name}.json", out / run.name
         wanted = load_recipe(run.recipe, settings_of(run, out, results, precision)).what_is_computed()
         if recorded.is_file():
-            there = validate(json.loads(recorded.read_text())["recipe"]).what_is_computed()
+            there = validate(read_result(recorded)["recipe"]).what_is_computed()
             refuse_other(there, wanted | {"run": wanted["run"] | {"precision": there["run"]["precision"]}}, recorded)
         if (folder / RECIPE).is_file():
             refuse_other(RunFolder(folder).recipe.what_is_computed(), wanted, folder)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..errors import LangevinError
 from . import paper
 from .questions import COMPARED, MASKS
 from .targets import TIMES, Target
@@ -17,6 +18,10 @@ from .targets import TIMES, Target
 Recorded = dict[str, list[dict[str, Any]]]
 """The recorded runs of each cell: seeds or folds."""
 HIGHER_IS_BETTER = ("bleu", "meteor", "cider", "rouge")
+QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""97.5 % of Student's t with 1, 2, … degrees of freedom; the last serves for more."""
+
+ANEW = "remove the file and run the target again"
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,18 @@ class Number:
 def recorded_runs(cell: str, folder: Path) -> list[dict[str, Any]]:
     """All files `cell.json`, `cell.seed3.json`, `cell.fold0.json`."""
     paths = sorted(path for name in (cell, f"{cell}.seed*", f"{cell}.fold*") for path in folder.glob(f"{name}.json"))
-    return [{"key": path.stem.removeprefix(cell), **json.loads(path.read_text())} for path in paths]
+    return [{"key": path.stem.removeprefix(cell), **read_result(path)} for path in paths]
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """One file of results, refused where it is none."""
+    try:
+        told = json.loads(path.read_text())
+    except ValueError as problem:
+        raise LangevinError(f"expected recorded numbers in {path}, got no whole JSON ({problem}); {ANEW}") from None
+    if not isinstance(told, dict) or not told:  # benchmarks and runs have few keys in common
+        raise LangevinError(f"expected recorded numbers in {path}, got {str(told)[:40]!r}; {ANEW}")
+    return told
 
 
 def load(folder: Path, target: Target) -> Recorded:
@@ -85,9 +101,12 @@ def score_of(run: Mapping[str, Any]) -> str:
 
 
 def best_single(run: Mapping[str, Any], metric: str) -> float | None:
-    """The test number of the one sample that validation prefers: what early stopping would have kept."""
-    score = score_of(run)
-    scores = [each[score] for each in run["valid"]["each"]]
+    """The test number of the one sample that validation prefers: what early stopping would have kept.
+
+    The error of the one of the least error; all else of that of the least nll, which is the rival to beat in nll and
+    calibration: the weights of the least error may long have been too sure of themselves.
+    """
+    scores = [each["error" if metric == "error" else "nll"] for each in run["valid"]["each"]]
     value: float | None = run["test"]["each"][scores.index(min(scores))].get(metric)
     return value
 
@@ -112,11 +131,17 @@ def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
             numbers = {which: ours(runs, which, metric) for which in ("single", "best", "averaged", "chosen", "valid")}
             like = like_the_paper(runs, metric)
             rows.append({
-                "cell": cell, "metric": metric, "paper": printed, "runs": len(runs), **numbers,
+                "cell": cell, "metric": metric, "paper": printed, "paper_std": std_in_paper(target, cell, metric),
+                "runs": len(runs), **numbers,
                 "temperatures": temperatures, "precision": " and ".join(sorted(precisions)) or None,
                 "difference": like.mean - printed if like and printed is not None else None,
             })
     return rows
+
+
+def std_in_paper(target: Target, cell: str, metric: str) -> float | None:
+    """Printed for the errors of classifiers only."""
+    return target.paper.get(cell, {}).get("std") if metric == "error" else None
 
 
 def like_the_paper(runs: Sequence[Mapping[str, Any]], metric: str) -> Number | None:
@@ -144,10 +169,11 @@ def column_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
             every = [*measured.values(), *(number.mean for number in others if number)]
             upwards = better(metric, 1, 0)
             best, theirs = (max if upwards else min)(every), (max if upwards else min)(printed.values())
+            counts = sorted({len(recorded[cell]) for cell in measured})
             made.append({
                 "column": group, "metric": metric, "paper": ranked(printed, group, upwards=upwards),
                 "ours": ranked(measured, group, upwards=upwards), "best_of_paper": theirs, "best": best,
-                "better": better(metric, best, theirs),
+                "better": better(metric, best, theirs), "runs": counts,
             })
     return made
 
@@ -202,7 +228,7 @@ def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
 def compared(
     mine: Sequence[Mapping[str, Any]], which: str, its: Sequence[Mapping[str, Any]], other: str, metric: str
 ) -> dict[str, Any] | None:
-    """Mine minus its, seed by seed or fold by fold, and an answer: yes, no, or level within two standard errors."""
+    """Mine minus its, seed by seed or fold by fold, and an answer: yes, no, or level, when a t-test cannot tell."""
     partner = {run["key"]: run for run in its}
     pairs = [(value_of(run, which, metric), value_of(partner[run["key"]], other, metric))
              for run in mine if run["key"] in partner]
@@ -210,8 +236,9 @@ def compared(
     if difference is None:
         return None
     answer = "yes" if better(metric, difference.mean, 0) else "no"
-    if difference.std is not None and abs(difference.mean) <= 2 * difference.std / math.sqrt(difference.runs):
-        answer = "level"
+    if difference.std is not None:
+        limit = QUANTILES[min(difference.runs - 1, len(QUANTILES)) - 1] * difference.std / math.sqrt(difference.runs)
+        answer = "level" if abs(difference.mean) <= limit else answer
     return {"answer": answer, "difference": difference.mean, "std": difference.std, "runs": difference.runs}
 
 
@@ -247,14 +274,14 @@ def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
          "ours": sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None},
         {"stage": "training, an epoch of each in turn", "paper": training, "by": TIMES["bench-epochs-flickr8k"],
          "ours": epochs["sampler_to_optimiser"]["ratio"] if epochs else None},
-        {"stage": "testing, 17 samples : one", "paper": testing, "by": TIMES["bench-captioning"],
+        {"stage": "testing, 17 samples : one sample of the same run", "paper": testing, "by": TIMES["bench-captioning"],
          "ours": captions["all_at_once_to_one_sample"]["ratio"] if captions else None},
     ]
 
 
 def calibration_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     """How far the probabilities can be believed: each way to predict of each cell that was run."""
-    ways = {"last sample": "single", "average": "averaged", "dropout, 20 masks": "mc_dropout"}
+    ways = {"last sample": "single", "best sample": "best", "average": "averaged", "dropout, 20 masks": "mc_dropout"}
     rows = [
         {"cell": cell, "way": way, **{metric: ours(recorded.get(cell, []), which, metric)
                                       for metric in ("nll", "brier", "ece")}}
