@@ -64,6 +64,9 @@ def test_folds_are_trained_evaluated_kept_and_not_run_again(small, tmp_path):
             assert result["summary"][kind][name] == {"mean": statistics.fmean(values), "std": statistics.stdev(values)}
     assert len(kept[0]["test"]["each"]) == len(kept[0]["valid"]["curve"]["forward"]) == kept[0]["samples"] == 4
     assert json.loads((out / "crossval.json").read_text()) == result
+    damaged = out / "fold-0" / "evaluation.json"
+    damaged.write_text(damaged.read_text()[:99])  # is evaluated again
+    assert cross_validate(recipe, out, folds=2, jobs=1)["summary"] == result["summary"]
     times = {k: (out / f"fold-{k}" / "evaluation.json").stat().st_mtime_ns for k in range(2)}
     again = cross_validate(recipe, out, folds=3, jobs=1, forget_samples=True)
     assert again["count"] == 3

@@ -104,10 +104,12 @@ def test_rules_are_kept_and_found_again(run):
     second = rule_for(run, Target("coverage", 0.8))
     assert first.threshold < second.threshold
     assert rule_for(run, None) == second  # the last one asked for
+    assert rule_for(run, Target("coverage", 0.5)) == first
+    assert len(read_rules(run.folder.path)) == 2
+    assert rule_for(run, None) == first  # now this is the last one
     written = (run.folder.path / DECISIONS).read_bytes()
     assert rule_for(run, Target("coverage", 0.5)) == first
     assert (run.folder.path / DECISIONS).read_bytes() == written
-    assert len(read_rules(run.folder.path)) == 2
 
 
 def test_other_samples_have_rules_of_their_own(run):

@@ -17,6 +17,7 @@ from sklearn.utils import estimator_checks as checks
 
 from langevin import BayesianTextClassifier, LangevinError
 from langevin.classifying import Classifier
+from langevin.train import Interrupted
 
 from .sentences import questions
 
@@ -221,3 +222,60 @@ def test_temperature_may_be_chosen_by_fit(tmp_path):
     assert model.n_iter_ == TINY["epochs"]
     model.save(tmp_path / "kept")
     assert BayesianTextClassifier.load(tmp_path / "kept").settings_ == model.settings_
+
+
+def test_commands_answer_with_the_labels_that_were_given(cli, fitted, tmp_path):
+    fitted.save(tmp_path / "saved")
+    code, printed, _ = cli("classify", tmp_path / "saved", "where is Rome ?", "--json")
+    assert code == 0
+    assert json.loads(printed)["texts"][0]["label"] == fitted.predict(["where is Rome ?"])[0]
+
+
+@pytest.mark.parametrize("labels", [[10, 9], ["10", "9"], [" a", "a"], [1.0, 2.0], [False, True], ["b", "a"]])
+def test_classes_of_all_kinds_come_back(tmp_path, labels):
+    chosen = [labels[label == "place"] for label in LABELS]
+    made = BayesianTextClassifier(**TINY | {"epochs": 1, "burn_in": 0}).fit(TEXTS, chosen)
+    made.save(tmp_path / "saved")
+    back = BayesianTextClassifier.load(tmp_path / "saved")
+    assert back.classes_.tolist() == sorted(labels)
+    assert back.classes_.dtype == made.classes_.dtype
+    assert back.predict(TEXTS[:9]).tolist() == made.predict(TEXTS[:9]).tolist()
+
+
+def test_an_interrupted_fit_keeps_its_classes(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(BayesianTextClassifier, "_train", lambda *_: (_ for _ in ()).throw(Interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(TEXTS, LABELS)
+    assert cli("resume", tmp_path / "run", "--quiet")[0] == 0
+    assert BayesianTextClassifier.load(tmp_path / "run").classes_.tolist() == ["person", "place", "thing"]
+
+
+def test_a_file_in_the_way_of_the_sentences_is_left_alone(fitted, tmp_path):
+    (tmp_path / "run.sentences.jsonl").write_text("precious")
+    with pytest.raises(LangevinError, match="where the training sentences go"):
+        BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(TEXTS, LABELS)
+    with pytest.raises(LangevinError, match="where the training sentences go"):
+        fitted.save(tmp_path / "run")
+    assert (tmp_path / "run.sentences.jsonl").read_text() == "precious"
+
+
+def test_a_fit_that_fails_at_once_leaves_nothing(tmp_path):
+    with pytest.raises(ValueError, match=r"validation_fraction|the texts"):
+        BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(["a", "b", "c"], ["x", "y", "x"])
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="text number 1 in UTF-8"):
+        BayesianTextClassifier(**TINY).fit(["a", "b\ud83d"], ["x", "y"])
+
+
+def test_a_run_behind_a_link_can_be_pickled(fitted, tmp_path, monkeypatch):
+    fitted.save(tmp_path / "saved")
+    (tmp_path / "link").symlink_to("saved")
+    monkeypatch.chdir(tmp_path / "saved")
+    for folder in (tmp_path / "link", "."):
+        back = pickle.loads(pickle.dumps(BayesianTextClassifier.load(folder)))
+        assert back.predict(TEXTS[:5]).tolist() == fitted.predict(TEXTS[:5]).tolist()
+
+
+def test_texts_may_come_one_by_one(fitted):
+    told = fitted.predict_with_uncertainty(text for text in TEXTS[:4])
+    assert len(told["label"]) == len(told["empty"]) == 4

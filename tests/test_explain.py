@@ -46,7 +46,7 @@ def test_bytes_begin_after_their_first_when_no_line_end_is_known(finished_run):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["explain", "RUN", ""], "at least one token"), (["explain", "RUN", "a", "--figure", "f.xyz"], "cannot draw")])
+    (["explain", "RUN", ""], "at least one token"), (["explain", "RUN", "a", "--figure", "f.xyz"], "ending in .png")])
 def test_bad_input(cli, word_run, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, messages = cli(*[str(word_run) if a == "RUN" else a for a in arguments])

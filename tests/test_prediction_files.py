@@ -68,7 +68,7 @@ def test_lines_are_texts_or_labels_and_texts(tmp_path):
 )
 def test_bad_files(tmp_path, name, content, message):
     with pytest.raises(LangevinError, match=message):
-        read_rows(write(tmp_path / name, content), "text", None)
+        read_rows(write(tmp_path / name, content), "text", None, to_write=True)
 
 
 def test_targets_are_checked_before_the_work(tmp_path):
@@ -79,3 +79,19 @@ def test_targets_are_checked_before_the_work(tmp_path):
     check_target(old, overwrite=True)
     with pytest.raises(LangevinError, match=r"expected --out to end in \.csv, \.tsv, \.jsonl"):
         check_target(tmp_path / "new.xlsx", overwrite=False)
+
+
+def test_a_carriage_return_stays_in_its_cell(tmp_path):
+    source = write(tmp_path / "in.jsonl", '{"text": "bad\\rfilm", "id": 1}\n')
+    rows = read_rows(source, "text", None, to_write=True)
+    answer = {"label": "neg", "probability": 0.9, "std": 0.1, "entropy": 0.3, "mutual_information": 0.0,
+              "decision": "accept", "empty": False, "cut": False}
+    write_answers(tmp_path / "out.csv", rows.kept, [answer])
+    with (tmp_path / "out.csv").open(newline="") as file:
+        (read,) = csv.DictReader(file)
+    assert (read["text"], read["id"], read["predicted"]) == ("bad\rfilm", "1", "neg")
+
+
+def test_columns_of_answers_matter_only_where_they_are_written(tmp_path):
+    source = write(tmp_path / "in.csv", "text,note\na,b\n")
+    assert read_rows(source, "text", None).texts == ["a"]

@@ -144,6 +144,14 @@ def test_pilots_of_another_recipe_are_forgotten(tiny, tmp_path):
     assert len(seen) == round(fresh["temperature_choice"]["epochs"] * open_task(tiny()).batches_per_epoch)
 
 
+def test_what_somebody_keeps_where_the_pilots_go_is_left_alone(tiny, tmp_path):
+    (tmp_path / "run.pilot").mkdir()
+    (tmp_path / "run.pilot" / "precious.txt").write_text("x")
+    with pytest.raises(LangevinError, match="expected nothing at"):
+        with_chosen_temperature(tiny(*LONG), tmp_path / "run")
+    assert (tmp_path / "run.pilot" / "precious.txt").read_text() == "x"
+
+
 def test_a_candidate_that_diverges_is_not_taken(tiny, tmp_path):
     @seeing
     def diverge_when_hot(trainer):

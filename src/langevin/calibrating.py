@@ -107,7 +107,7 @@ def other_methods(path: Path, split: str, begin: Begin = lambda n: lambda: None)
         result = calibrate_run(Classifier(path), split, begin=begin)
     else:
         try:
-            result = json.loads(path.read_text())
+            result = json.loads(path.read_text("utf-8"))
             for method in result["methods"].values():
                 bins_of(method)
             told = result["split"]

@@ -66,6 +66,10 @@ class Classifier:
         self.selection = selection or Selection()
         self.samples, self.skipped = select(self.folder, self.selection)
         facts = self.folder.origin
+        missing = [key for key in ("labels", "label_names", "tokens", "embed") if key not in facts]
+        if missing:
+            raise LangevinError(f"the run folder is damaged: {path}/origin.json does not tell its {missing[0]}; train "
+                                f"the run again")
         self.labels: list[str] = facts["labels"]
         """As they stand in the training file."""
         self.label_names: list[str] = facts["label_names"]

@@ -8,7 +8,6 @@ member chooses on its own validation sentences.
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from .errors import LangevinError
 from .files import write_atomic
 from .recipe import Recipe, SentenceData
 from .reproduce.runs import command, refuse_other
+from .reproduce.tables import read_result
 from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import Job, run_side_by_side
 from .tasks import open_task
@@ -45,8 +45,10 @@ class Member:
     @property
     def evaluation(self) -> dict[str, Any] | None:
         """Its numbers, once it is done."""
-        path = self.folder / EVALUATION
-        return json.loads(path.read_text()) if path.is_file() else None
+        try:
+            return read_result(self.folder / EVALUATION)
+        except (OSError, LangevinError):  # none, or not a whole one: it is evaluated again
+            return None
 
     @property
     def share(self) -> float:
@@ -130,7 +132,7 @@ def run_all(waiting: list[Member], members: list[Member], at_once: int, forget: 
     """Keep so many children at work until none is left; one that fails does not stop the others."""
 
     def look() -> None:
-        evaluated = [(member.folder / EVALUATION).is_file() for member in members]
+        evaluated = [member.evaluation is not None for member in members]
         shares = {m.name: m.share for m, done in zip(members, evaluated, strict=True) if not done and m.share}
         watch(sum(evaluated), len(members), shares)
 

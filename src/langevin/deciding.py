@@ -6,6 +6,7 @@ answer, so that no spread could tell how little is known.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -140,7 +141,11 @@ def rule_for(classifier: Classifier, target: Target | None, begin: Begin = lambd
     for entry in kept:
         same = entry["asked"] == asdict(target) and entry["samples"] == classifier.fingerprint
         if same and entry["rule"]["statistic"] in usable:
-            return DecisionRule.from_json(json.dumps(entry["rule"]))
+            rule = DecisionRule.from_json(json.dumps(entry["rule"]))
+            if entry is not kept[-1]:
+                with contextlib.suppress(LangevinError):  # a folder that may only be read still answers
+                    keep_rule(classifier, target, rule)
+            return rule
     rule = learn(target, judge(classifier, ("valid",), begin)["valid"])
     keep_rule(classifier, target, rule)
     return rule
@@ -152,7 +157,7 @@ def read_rules(path: Path) -> list[dict[str, Any]]:
     if not file.exists():
         return []
     try:
-        rules: list[dict[str, Any]] = json.loads(file.read_text())["rules"]
+        rules: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["rules"]
         for entry in rules:
             Target(**entry["asked"])
             DecisionRule.from_json(json.dumps(entry["rule"]))

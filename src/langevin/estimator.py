@@ -16,13 +16,15 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
 from .classifying import Encoded
+from .data.sentences import refuse_half_signs
 from .errors import LangevinError
-from .fitted_run import FittedRun, data_beside, values_of, write_training
+from .fitted_run import FittedRun, data_beside, described, label_names, values_of, write_training
 from .posterior.uncertainty import Predictive
 from .recipe import Recipe
 from .recipe.load import apply_override, validate
 from .recipe.tables import OPTIMISERS
 from .report.terminal import TrainingProgress
+from .runfolder import RECIPE
 from .train import Interrupted, Trainer
 from .tune import with_chosen_temperature
 from .workflow import start
@@ -45,6 +47,15 @@ ALWAYS = {"task": "classify", "title": "BayesianTextClassifier", "data": {"test_
 
 class BadInput(LangevinError, ValueError):
     """What scikit-learn expects as ValueError."""
+
+
+def in_own_words(problem: str, sentences: Path) -> str:
+    """What is wrong with a recipe or its file, in the words of the parameters and of `fit`."""
+    words = {str(sentences): "the texts", "data.valid_share": "validation_fraction", "valid_share":
+             "validation_fraction", "run.seed": "random_state", "check label_column": "check y"}
+    for theirs, own in words.items():
+        problem = problem.replace(theirs, own)
+    return problem
 
 
 class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -85,19 +96,21 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         run = FittedRun.empty(self.folder)
         try:
             recipe = self.recipe(data_beside(run.path))
-            write_training(run.path, texts, numbers)
+            names = label_names(classes)
+            write_training(run.path, texts, [names[number] for number in numbers])
             with torch.random.fork_rng(devices=[]):
                 recipe, about = with_chosen_temperature(recipe, run.path, partial(self._train, "temperature"))
-                trainer = start(recipe, run.path, about=about)
+                trainer = start(recipe, run.path, about=about | described(classes))
                 self._train("fit", trainer)
         except Interrupted:
             raise KeyboardInterrupt from None
         except LangevinError as error:
-            raise BadInput(str(error)) from error
+            if not (run.path / RECIPE).is_file():
+                data_beside(run.path).unlink(missing_ok=True)
+            raise BadInput(in_own_words(str(error), data_beside(run.path))) from error
         self.run_, self.classes_, self.seed_ = run, classes, recipe.run.seed
         self.settings_ = recipe.sampler.model_dump(exclude_none=True)
         self.history_, self.n_iter_ = trainer.history, max(1, round(trainer.step / trainer.task.batches_per_epoch))
-        run.keep_classes(classes)
         return self
 
     def recipe(self, corpus: Path) -> Recipe:
@@ -136,11 +149,12 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def predict_with_uncertainty(self, X: Any) -> dict[str, Any]:
         """Arrays of one entry per text: label, probability, std, entropy and mutual_information (nats), disagreement
         (share of the samples that would answer otherwise), empty (answered with the shares of the classes)."""
-        given = self._predict(X)
+        texts = self._texts(X)
+        given = self._predict(texts)
         numbers = {"probability": given.confidence, "std": given.label_std, "entropy": given.total,
                    "mutual_information": given.epistemic, "disagreement": given.disagreement}
         return {"label": self.classes_[given.label.numpy()], **{name: own.numpy() for name, own in numbers.items()},
-                "empty": np.array(self._encode(X).empty)}
+                "empty": np.array(self._encode(texts).empty)}
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Copy the run (samples, recipe, vocabulary) to a folder that the commands of langevin understand too."""
@@ -189,6 +203,10 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         for number, text in enumerate(texts):
             if not isinstance(text, str):
                 raise BadInput(f"expected texts, got {text!r} as number {number}; write a missing text as ''")
+            try:
+                refuse_half_signs(text, f"text number {number}")
+            except LangevinError as error:
+                raise BadInput(str(error)) from None
         return texts
 
     def _labels(self, y: Any) -> tuple[list[int], Any]:

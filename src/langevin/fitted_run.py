@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from .classifying import Classifier
+from .data.sentences import Sentences
 from .errors import LangevinError
 from .files import write_atomic
 from .recipe import Recipe
-from .runfolder import RECIPE, RunFolder, write_json
+from .runfolder import RECIPE, RunFolder
 
-CLASSES = "classes.json"
 ELSEWHERE = ("data.corpus", "data.test_share", "run.seed")
 """Recipe keys that an estimator sets by itself."""
 
@@ -28,19 +28,20 @@ class FittedRun:
     """A run folder, and its training sentences in a file beside it; a temporary one goes when this does."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path.resolve()
 
     @classmethod
     def empty(cls, folder: str | Path | None) -> FittedRun:
         """For a new run: the folder given, which must not hold anything, or a temporary one."""
         if folder is None:
             return cls(Path())._in_temporary("run")
-        refuse_used(Path(folder))
-        return cls(Path(folder))
+        made = cls(Path(folder))
+        refuse_used(made.path)
+        return made
 
     def _in_temporary(self, name: str) -> FittedRun:
         """Move to a temporary folder that is removed with this object."""
-        root = Path(tempfile.mkdtemp(prefix="langevin-"))
+        root = Path(tempfile.mkdtemp(prefix="langevin-")).resolve()
         weakref.finalize(self, shutil.rmtree, root, ignore_errors=True)
         self.path = root / name
         return self
@@ -50,25 +51,20 @@ class FittedRun:
         """Opened once, with the samples in memory."""
         return Classifier(self.path, in_memory=True)
 
-    def keep_classes(self, classes: Any) -> None:
-        """The labels as the user gave them, with their type."""
-        write_json(self.path / CLASSES, {"dtype": classes.dtype.str if classes.dtype != object else "object",
-                                         "classes": classes.tolist()})
-
     def classes(self) -> Any:
-        """What `keep_classes` kept; the labels of the training file for other runs."""
-        path = self.path / CLASSES
-        if not path.exists():
+        """As `described` told them when the run began; the labels of the training file for other runs."""
+        kept = self.classifier.folder.origin.get("classes")
+        if kept is None:
             return np.array(self.classifier.labels)
         try:
-            kept = json.loads(path.read_text())
             return np.array(kept["classes"], dtype=kept["dtype"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise LangevinError(f"expected the classes in {path}, they cannot be read: {error!r}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise LangevinError(f"expected the classes in {self.path}, they cannot be read: {error!r}") from None
 
     def copy_to(self, target: Path, *, overwrite: bool = False) -> None:
         """Copy the run and its sentences; the copy's recipe names the copied sentences."""
-        if overwrite and (target / RECIPE).is_file() and target.resolve() != self.path.resolve():
+        target = target.resolve()
+        if overwrite and (target / RECIPE).is_file() and target != self.path:
             shutil.rmtree(target)
             data_beside(target).unlink(missing_ok=True)
         refuse_used(target)
@@ -83,9 +79,8 @@ class FittedRun:
 
     def __getstate__(self) -> dict[str, Any]:
         files = [path for path in (*self.path.rglob("*"), data_beside(self.path)) if path.is_file()]
-        root = self.path.resolve().parent
         return {"name": self.path.name, "corpus": str(data_beside(self.path)),
-                "files": {str(path.resolve().relative_to(root)): path.read_bytes() for path in files}}
+                "files": {str(path.relative_to(self.path.parent)): path.read_bytes() for path in files}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         root = self._in_temporary(state["name"]).path.parent
@@ -107,18 +102,34 @@ def moved(recipe: Recipe, before: str, path: Path) -> Recipe:
 def refuse_used(path: Path) -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise LangevinError(f"expected an empty folder for the run, {path} is not; choose another one")
+    if data_beside(path).exists():
+        raise LangevinError(f"expected no file at {data_beside(path)}, where the training sentences go; move it away "
+                            f"or choose another folder")
 
 
 def data_beside(path: Path) -> Path:
     """Where the training sentences of a run folder are."""
-    absolute = path.absolute()
-    return absolute.with_name(absolute.name + ".sentences.jsonl")
+    return path.with_name(path.name + ".sentences.jsonl")
 
 
-def write_training(path: Path, texts: Sequence[str], numbers: Sequence[int]) -> None:
-    """Texts with the numbers of their classes, for the run in `path`."""
-    lines = (json.dumps({"label": number, "text": text}) + "\n" for text, number in zip(texts, numbers, strict=True))
+def write_training(path: Path, texts: Sequence[str], labels: Sequence[str]) -> None:
+    """Texts with their labels, for the run in `path`."""
+    lines = (json.dumps({"label": label, "text": text}) + "\n" for text, label in zip(texts, labels, strict=True))
     write_atomic(data_beside(path), "".join(lines).encode())
+
+
+def described(classes: Any) -> dict[str, Any]:
+    """The classes as the user gave them, with their type, to be kept with the run from its beginning."""
+    return {"classes": {"dtype": classes.dtype.str if classes.dtype != object else "object",
+                        "classes": classes.tolist()}}
+
+
+def label_names(classes: Any) -> list[str]:
+    """What stands for each class in the file of sentences, and what commands answer: the class itself as text, or its
+    number where reading the file back would confuse the classes or their order."""
+    names = [str(name) for name in classes.tolist()]
+    read = Sentences(tuple(names), tuple(name.strip() for name in names), sha256="").names
+    return names if list(read) == names and all(names) else [str(number) for number in range(len(names))]
 
 
 def values_of(recipe: Recipe) -> dict[str, Any]:

@@ -31,14 +31,19 @@ class Rows:
 
 
 def read_rows(
-    path: Path, text_column: str, label_column: str | None, *, usual_label: str | None = None, labelled: bool = False
+    path: Path, text_column: str, label_column: str | None, *, usual_label: str | None = None, labelled: bool = False,
+    to_write: bool = False,
 ) -> Rows:
     """CSV, TSV and JSON lines by column; of any other file the lines, with `labelled` as `label text`.
 
-    `label_column` must be there if it is given; otherwise `usual_label` is taken if it is there.
+    `label_column` must be there if it is given; otherwise `usual_label` is taken if it is there. Rows that are to be
+    written with their answers may not have the columns of these.
     """
     text, _ = decode(read_bytes(path), str(path))
     if kind_of(str(path)) == "lines":
+        if label_column is not None:
+            raise LangevinError(f"expected a CSV, TSV or JSONL file for the column {label_column!r}, got lines in "
+                                f"{path}; pass --labelled if they are 'label text'")
         rows = plain_lines(text, labelled)
     else:
         kept = [row for _, row in rows_of(text, str(path))]
@@ -50,7 +55,7 @@ def read_rows(
     if not rows.texts:
         raise LangevinError(f"expected texts in {path}, found none; pass a file that has some")
     taken = sorted(set(COLUMNS) & {name for row in rows.kept for name in row})
-    if taken:
+    if taken and to_write:
         raise LangevinError(f"{path} has a column {taken[0]!r} already, which the answers would replace; rename it")
     return rows
 
@@ -68,7 +73,9 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a target that could not be written, or must not be, before the work is done."""
     if path.suffix.lower() not in ENDINGS:
         raise LangevinError(f"expected --out to end in {', '.join(ENDINGS)}, got {path.name!r}")
-    if path.is_dir() or (path.exists() and not overwrite):
+    if path.is_dir():
+        raise LangevinError(f"{path} is a folder; choose another --out")
+    if path.exists() and not overwrite:
         raise LangevinError(f"{path} exists; choose another --out or allow --overwrite")
 
 
@@ -85,9 +92,11 @@ def write_answers(path: Path, kept: Sequence[dict[str, Any]], answered: Sequence
                             for row in rows)]
         made.writelines("\t".join(" ".join(value.split()) for value in line) + "\n" for line in lines)
     else:
-        writer = csv.DictWriter(made, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        plain = csv.writer(made, lineterminator="\n")
+        quoted = csv.writer(made, lineterminator="\n", quoting=csv.QUOTE_ALL)  # a bare \r would end the line unquoted
+        table: list[list[Any]] = [columns, *([row.get(name) for name in columns] for row in rows)]
+        for line in table:
+            (quoted if any("\r" in str(value) for value in line) else plain).writerow(line)
     write_atomic(path, made.getvalue().encode())
 
 

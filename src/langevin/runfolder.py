@@ -30,10 +30,10 @@ RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
 def refuse_occupied(path: Path) -> None:
     """A new run needs a folder that is empty or not there."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        what = "already holds a run" if (path / RECIPE).exists() else "is not an empty folder"
-        raise LangevinError(
-            f"{path} {what}; choose another --out, go on with 'langevin resume {path}', or allow --overwrite"
-        )
+        if not (path / RECIPE).exists():
+            raise LangevinError(f"{path} is not an empty folder; choose another --out")
+        raise LangevinError(f"{path} already holds a run; choose another --out, go on with 'langevin resume {path}', "
+                            f"or allow --overwrite")
 
 
 class RunFolder:
@@ -130,7 +130,7 @@ class RunFolder:
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
-            content: dict[str, Any] = json.loads((self.path / name).read_text())
+            content: dict[str, Any] = json.loads((self.path / name).read_text("utf-8"))
             return content
         except (OSError, ValueError) as error:
             raise LangevinError(f"the run folder is damaged: {self.path / name} cannot be read ({error})") from None

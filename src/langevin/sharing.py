@@ -114,7 +114,7 @@ def refuse_occupied(out: Path, *, overwrite: bool) -> None:
 
 def is_export(folder: Path) -> bool:
     try:
-        return bool(json.loads((folder / CONFIG).read_text())["library_name"] == "langevin")
+        return bool(json.loads((folder / CONFIG).read_text("utf-8"))["library_name"] == "langevin")
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -217,7 +217,7 @@ def samples_of(run: RunFolder, how: str | None, count: int | None, *, skip_damag
 def read_export(path: Path) -> tuple[Recipe, Vocabulary, dict[str, Any]]:
     """Config and vocabulary, after checking that they are those that were written."""
     try:
-        config = json.loads((path / CONFIG).read_text())
+        config = json.loads((path / CONFIG).read_text("utf-8"))
         if config["library_name"] != "langevin" or config["format"] != FORMAT:
             raise LangevinError(
                 f"expected a model exported by langevin in format {FORMAT} at {path}, got format {config['format']} of "
@@ -226,7 +226,7 @@ def read_export(path: Path) -> tuple[Recipe, Vocabulary, dict[str, Any]]:
         for name, expected in config["files"].items():
             if sha256(path / name) != expected:
                 raise LangevinError(f"{path / name} was changed after it was exported (its hash differs); export anew")
-        vocabulary = Vocabulary.from_json(json.loads((path / VOCABULARY).read_text()))
+        vocabulary = Vocabulary.from_json(json.loads((path / VOCABULARY).read_text("utf-8")))
         return validate(config["recipe"]), vocabulary, config["facts"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise LangevinError(f"the exported model at {path} is damaged: {error!r}; export it anew") from None

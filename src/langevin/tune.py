@@ -78,10 +78,13 @@ def with_chosen_temperature(
 
 
 def forget_others(pilots: Path, recipe: Recipe) -> None:
-    """Pilots that were left by another recipe are no use to this one."""
+    """Pilots that were left by another recipe are no use to this one; what else is there is not ours to remove."""
     asked = pilots / "asked.toml"
-    if asked.is_file() and asked.read_text() == recipe.to_toml():
+    if asked.is_file() and asked.read_text("utf-8") == recipe.to_toml():
         return
+    if pilots.exists() and not asked.is_file():
+        raise LangevinError(f"expected nothing at {pilots}, where short runs try the temperatures, found something "
+                            f"else; move it away or choose another folder for the run")
     shutil.rmtree(pilots, ignore_errors=True)
     write_atomic(asked, recipe.to_toml().encode())
 

@@ -46,6 +46,8 @@ def most_uncertain(
         raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
     statistic = statistic or ("standard_deviation" if len(classifier.samples) > 1 else "entropy")
     rows = [number for number, sentence in enumerate(task.sentences[split]) if len(sentence)]
+    if not rows:
+        raise LangevinError(f"expected sentences with words in the {split} split, all of its texts are empty")
     sentences, truth = [task.sentences[split][n] for n in rows], task.targets[split][torch.tensor(rows)]
     advance = begin(len(classifier.samples) * (2 if states else 1))
     given = classifier.predict({split: sentences}, advance)[split]

@@ -113,7 +113,7 @@ class Selection:
 def chosen_collection(path: Path) -> dict[str, Any] | None:
     """What `preferred` last remembered of a run."""
     try:
-        known: dict[str, Any] = json.loads((path / COLLECTION).read_text())
+        known: dict[str, Any] = json.loads((path / COLLECTION).read_text("utf-8"))
     except (OSError, ValueError):  # none, or not a whole one: it is made anew where it is needed
         return None
     return known if {"how", "samples", "score", "of"} <= set(known) else None

@@ -124,3 +124,35 @@ def test_the_five_sets_are_the_papers(real_data):
     empty = {n: sum(not text for part in read_corpus_of_sentences(n).values() for text in part.texts) for n in KNOWN}
     assert empty == {"mr": 0, "cr": 4, "subj": 0, "mpqa": 3, "trec": 0}
     assert all(DATASETS[name].state()["state"] == "found" for name in KNOWN)
+
+
+def test_a_few_broken_bytes_do_not_change_the_letters_of_the_rest(tmp_path, caplog):
+    path = tmp_path / "q.txt"
+    path.write_bytes("1 café\n".encode() * 50 + b"0 bad \xff byte\n")
+    with caplog.at_level(logging.INFO, logger="langevin"):
+        read = read_sentences(path)
+    assert read.texts[0] == "café"
+    assert read.texts[-1] == "bad \ufffd byte"
+    assert "the first in line 51" in caplog.text
+    caplog.clear()
+    path.write_bytes("1 café\n0 thé\n".encode("latin-1"))
+    with caplog.at_level(logging.INFO, logger="langevin"):
+        assert read_sentences(path).texts == ("café", "thé")
+    assert "a guess" in caplog.text
+
+
+def test_blank_lines_are_empty_texts_where_there_is_one_column(tmp_path):
+    (tmp_path / "one.csv").write_text("text\na\n\nb\n")
+    (tmp_path / "two.csv").write_text("\ntext,id\na,1\n\nb\n")
+    assert read_texts(tmp_path / "one.csv") == ["a", "", "b"]
+    assert read_texts(tmp_path / "two.csv") == ["a", "b"]
+
+
+def test_lines_may_end_with_carriage_returns(tmp_path):
+    (tmp_path / "mac.txt").write_bytes(b"pos good\rneg bad\r")
+    assert read_sentences(tmp_path / "mac.txt").texts == ("good", "bad")
+
+
+def test_columns_without_a_name_may_repeat(tmp_path):
+    (tmp_path / "a.csv").write_text("text,label,,\na,x,,\n")
+    assert read_sentences(tmp_path / "a.csv").labels == ("x",)

@@ -7,6 +7,7 @@ import torch
 from langevin.data.datasets import VECTORS
 from langevin.data.word_vectors import SCALE, load_vectors
 from langevin.errors import LangevinError
+from langevin.recipe import load_recipe
 
 WORDS = ["the", "Rome", "of a", "snow"]
 NUMBERS = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32) * 11
@@ -86,3 +87,35 @@ def test_the_shared_sets_come_at_one_scale(real_data, known):
     assert vectors.dim == (100 if "100d" in known.name else 300)
     assert vectors.find("Bogucharovo") is None
     assert abs(torch.from_numpy(vectors.matrix).square().mean().sqrt() - SCALE) < 1e-6
+
+
+def test_files_without_an_ending_and_names_beside_a_matrix(tmp_path, monkeypatch):
+    plain = write(tmp_path, "glove").rename(tmp_path / "plain")
+    assert load_vectors(str(plain), ["Rome"]).rows
+    write(tmp_path, "npy")
+    monkeypatch.chdir(tmp_path)
+    assert load_vectors("v", ["Rome"]).rows
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
+    path = write(tmp_path, "glove")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert set(load_vectors(str(path), WORDS).rows) == set(WORDS)
+
+
+def test_a_matrix_that_is_none_and_rows_that_are_not_there(tmp_path):
+    path = write(tmp_path, "npy")
+    np.save(path, NUMBERS[0])
+    with pytest.raises(LangevinError, match="an array of 1 dimensions"):
+        load_vectors(str(path), WORDS)
+    write(tmp_path, "npy")
+    (tmp_path / "v.vocab.tsv").write_text("the\t-1\nRome\t0\n")
+    with pytest.raises(LangevinError, match="name row -1, there are 4 rows"):
+        load_vectors(str(path), WORDS)
+
+
+def test_a_run_finds_its_vectors_from_anywhere(tmp_path, monkeypatch):
+    path = write(tmp_path, "glove")
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe("classify", ["vectors=v.txt"]).data.vectors == str(path)
+    assert load_recipe("classify", ["vectors=word2vec_googlenews_300d"]).data.vectors == "word2vec_googlenews_300d"

@@ -19,6 +19,7 @@ from langevin.report.figures import (
     draw_reliability,
     draw_risk_coverage,
     embed_2d,
+    refuse_figure,
     save_figure,
 )
 
@@ -145,9 +146,21 @@ def test_bad_input(call, message):
 
 
 def test_a_file_that_cannot_be_drawn_into(tmp_path):
-    for name in ("figure.xyz", "absent/figure.png"):
-        with pytest.raises(LangevinError, match="cannot draw into"):
+    (tmp_path / "folder.png").mkdir()
+    for name in ("figure.xyz", "figure", "folder.png"):
+        with pytest.raises(LangevinError, match=r"expected a file ending in \.png"):
             save_figure(tmp_path / name, FIGURES["learning"])
+    save_figure(tmp_path / "new" / "figure.png", FIGURES["learning"])
+    assert (tmp_path / "new" / "figure.png").is_file()
+
+
+def test_a_figure_is_not_replaced_unasked(tmp_path):
+    (tmp_path / "old.svg").write_text("precious")
+    with pytest.raises(LangevinError, match=r"old\.svg exists; choose another --figure or allow --overwrite"):
+        refuse_figure(tmp_path / "old.svg", overwrite=False)
+    refuse_figure(tmp_path / "old.svg", overwrite=True)
+    refuse_figure(tmp_path / "new.svg", overwrite=False)
+    refuse_figure(None, overwrite=False)
 
 
 def test_what_is_said_without_matplotlib_and_scikit_learn(tmp_path):

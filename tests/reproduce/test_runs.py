@@ -51,6 +51,20 @@ def test_targets_are_listed_with_their_state(cli, tmp_path):
     assert "no target 'table9'" in messages
 
 
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["wp", "--cells", ""], "expected names of cells"), (["wp", "--cells", " ,"], "expected names of cells"),
+    (["--cells", "wp-rnn-psgld"], "without one"), (["wp", "--results", "FILE"], "got a file"),
+    (["--results", "FILE"], "got a file"), (["wp", "--results", "FILE/results"], "cannot be made"),
+])
+def test_what_is_refused_before_anything_is_trained(cli, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FILE").write_text("")
+    code, _, messages = cli("reproduce", *arguments)
+    assert code == 2
+    assert message in messages
+    assert not (tmp_path / "runs").exists()
+
+
 def test_chains_stop_with_the_process_that_asked_for_them(monkeypatch):
     runs.stop_if_abandoned()
     monkeypatch.setattr(runs, "abandoned", lambda: True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 
 from rich.text import Text
 
@@ -34,6 +35,9 @@ def main() -> None:
     """Entry point: one clear message and exit code 2 for anything the user can mend; typer does so for its own."""
     prepare_process()
     show_log()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # signs that the terminal cannot show are no reason to fail
     try:
         app()
     except LangevinError as error:

@@ -10,10 +10,12 @@ import typer
 from rich.text import Text
 
 from ..classifying import Classifier, answers, remarks
+from ..data.sentences import refuse_half_signs
 from ..deciding import CONFIDENCE, Target, caution, decide_run, decisions, rule_for
 from ..errors import LangevinError
 from ..posterior.decisions import DecisionRule
 from ..prediction_files import Rows, check_target, read_rows, write_answers
+from ..report.figures import refuse_figure
 from ..report.sentences import answer_table, draw_decision, promise_in_words, ranking_table
 from ..report.terminal import counting, messages, screen
 from ..workflow import Begin, Selection
@@ -56,7 +58,7 @@ def classify(
         check_target(out, overwrite=overwrite)
     target = Target.asked(risk, coverage, confidence, statistic)
     run = Classifier(folder, selection)
-    rows = rows_to_answer(run, texts, file, text_column, label_column, labelled)
+    rows = rows_to_answer(run, texts, file, text_column, label_column, labelled, to_write=out is not None)
     with counting("samples", quiet or as_json) as begin:
         rule = the_rule(run, target, begin)
         encoded = run.encode(rows.texts, free=rows.free)
@@ -79,13 +81,18 @@ def classify(
 
 def rows_to_answer(
     run: Classifier, texts: list[str] | None, file: Path | None, text_column: str | None, label_column: str | None,
-    labelled: bool,
+    labelled: bool, *, to_write: bool,
 ) -> Rows:
     """The texts of the command line or of a file. Columns are named as in training unless said otherwise."""
     if file is None:
+        if labelled or text_column or label_column:
+            raise LangevinError("columns and labels are those of a file, got texts; leave --labelled, --text-column "
+                                "and --label-column out, or pass --file FILE")
+        for text in texts or []:
+            refuse_half_signs(text, "a text of the command line")
         return Rows(list(texts or []), [{"text": text} for text in texts or []], None, free=True)
     rows = read_rows(file, text_column or run.data.text_column, label_column, usual_label=run.data.label_column,
-                     labelled=labelled)
+                     labelled=labelled, to_write=to_write)
     if rows.labels is None and not labelled and looks_labelled(rows.texts, run.labels):
         messages.print(f"every line of {file} begins with a label; if they are 'label text', pass --labelled",
                        style="yellow", soft_wrap=True)
@@ -148,10 +155,12 @@ def decide(
     confidence: Confidence = None,
     statistic: Statistic = "auto",
     figure: Annotated[Path | None, typer.Option(help="draw risk against coverage into this file")] = None,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Learn on the validation split which answers to accept, keep the rule, and test its promise."""
+    refuse_figure(figure, overwrite=overwrite)
     target = Target.asked(risk, coverage, confidence, statistic)
     if target is None:
         raise LangevinError("expected --risk SHARE or --coverage SHARE, got neither; such as --risk 0.05")

@@ -16,6 +16,7 @@ from ..data.vocab import END, Vocabulary
 from ..explain import as_prompt, explain_run
 from ..generate import generate as generate_tokens
 from ..report.explanation import draw_explanation, explanation_table
+from ..report.figures import refuse_figure
 from ..report.summary import curve_table, evaluation_table, models_table
 from ..report.terminal import counting, messages, screen
 from ..runfolder import RunFolder
@@ -73,9 +74,11 @@ def explain(
     text: Annotated[str, typer.Argument(help="a sentence")],
     samples: Annotated[int, typer.Option(min=1, help="how many samples to show beside the average")] = 3,
     figure: Annotated[Path | None, typer.Option(help="draw it into this file (.png, .svg, .pdf)")] = None,
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """The probability of each word of a sentence, under single samples and under their average."""
+    refuse_figure(figure, overwrite=overwrite)
     result = explain_run(folder, text)
     if figure is not None:
         draw_explanation(result, figure, samples)

@@ -10,6 +10,7 @@ import typer
 
 from ..calibrating import calibrate_run, other_methods
 from ..classifying import Classifier
+from ..report.figures import refuse_figure
 from ..report.sentences import (
     calibration_table,
     draw_calibration,
@@ -22,7 +23,7 @@ from ..report.sentences import (
 from ..report.terminal import counting, messages, screen
 from ..uncertain import learning_curves, most_uncertain
 from ..workflow import Selection
-from .app import Folder, Json, Quiet, app, say_skipped, takes_selection
+from .app import Folder, Json, Overwrite, Quiet, app, say_skipped, takes_selection
 
 Split = Annotated[str, typer.Option(help="train, valid or test")]
 
@@ -39,10 +40,12 @@ def calibrate(
     other: Annotated[list[Path] | None, typer.Option(help="compare with another run or its --json output")] = None,
     outside: Annotated[str | None, typer.Option(help="texts of another kind: a data set or a file")] = None,
     figure: Annotated[Path | None, typer.Option(help="draw the reliability diagram into this file")] = None,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Are the probabilities right? Of the last sample, of the average and of Monte-Carlo dropout."""
+    refuse_figure(figure, overwrite=overwrite)
     run = Classifier(folder, selection)
     with counting("samples", quiet or as_json) as begin:
         result = calibrate_run(run, split, mc_dropout, outside, begin)
@@ -74,10 +77,12 @@ def uncertain(
     ] = None,
     split: Split = "test",
     figure: Annotated[Path | None, typer.Option(help="draw all sentences by t-SNE, these circled")] = None,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """The sentences that the samples are least certain about, with mean ± std of true and predicted class."""
+    refuse_figure(figure, overwrite=overwrite)
     run = Classifier(folder, selection)
     with counting("samples", quiet or as_json) as begin:
         result, land = most_uncertain(run, top, statistic, split, begin, states=figure is not None)
@@ -91,10 +96,12 @@ def uncertain(
 def curves(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR", help="run folders of classifiers")],
     figure: Annotated[Path | None, typer.Option(help="draw them into this file")] = None,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Learning curves of classifiers: training, validation and test error by epochs."""
+    refuse_figure(figure, overwrite=overwrite)
     with counting("samples", quiet or as_json) as begin:
         runs = [learning_curves(folder, begin) for folder in folders]
     if figure is not None:

@@ -175,6 +175,6 @@ def tables(
         if not path.exists():
             raise LangevinError(f"expected {path}, got nothing there; run this where the README and the results are, "
                                 f"or name them")
-    refreshed, made = refresh(readme.read_text(), results), page(results)
+    refreshed, made = refresh(readme.read_text("utf-8"), results), page(results)
     write_atomic(readme, refreshed.encode())
     write_atomic(docs, made.encode())

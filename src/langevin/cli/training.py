@@ -16,6 +16,7 @@ from ..classifying import imbalance
 from ..demo import run_demo
 from ..errors import LangevinError
 from ..recipe import Recipe, load_recipe
+from ..recipe.load import toml_value
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
@@ -59,6 +60,8 @@ def train(
     if recipe is None and text is None and labelled is None:
         needed = "--train FILE" if task == "classify" else "--text FILE or --task classify --train FILE"
         raise LangevinError(f"expected a recipe or {needed}, got none; see 'langevin recipes'")
+    if text is not None and task == "classify":
+        raise LangevinError(f"a classifier learns from labelled sentences, got --text {text}; pass them by --train")
     if text is not None and labelled is not None:
         raise LangevinError("expected either --text or --train, got both; a classifier learns from --train")
     overrides = list(set_ or [])
@@ -97,7 +100,7 @@ def sentence_settings(
     given = {key: str(path.resolve()) for key, path in files.items() if path is not None}
     columns = {"text_column": text_column, "label_column": label_column}
     given |= {key: name for key, name in columns.items() if name is not None}
-    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in given.items()]
+    return [f"{key}={toml_value(value)}" for key, value in given.items()]
 
 
 @app.command()

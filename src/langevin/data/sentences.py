@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 import json
 import logging
 from collections import Counter
@@ -129,34 +130,58 @@ def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     before, last = csv.field_size_limit(LONGEST_FIELD), 0
     try:
         lines = io.StringIO(text, newline="")
-        tabbed = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        reader = tabbed if kind == "tsv" else csv.DictReader(lines, strict=True)
-        last = reader.line_num if reader.fieldnames else 0
-        for number, row in enumerate(reader, 1):
+        tabbed = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        reader = tabbed if kind == "tsv" else csv.reader(lines, strict=True)
+        columns = columns_of(next(filter(None, reader), []), path)
+        last, number = reader.line_num, 0
+        for cells in reader:
             last = reader.line_num
-            if None in row:
+            if not cells and len(columns) != 1:
+                continue  # a blank line; where there is one column, an empty cell of it
+            if len(cells) > len(columns):
                 how = "take the tabs out of its text" if kind == "tsv" else "put a text with commas in quotes"
                 raise LangevinError(f"line {last} of {path} has more cells than the first line has columns; {how}")
-            yield number, row
+            number += 1
+            yield number, dict(itertools.zip_longest(columns, cells or [""]))
     except csv.Error as error:
         raise LangevinError(f"{path} is not valid {kind.upper()} after line {last}: {error}; mend its quotes") from None
     finally:
         csv.field_size_limit(before)
 
 
+def columns_of(first: list[str], path: str) -> list[str]:
+    """The names in the first line; of two that are equal one would be lost."""
+    twice = [name for name, count in Counter(first).items() if count > 1 and name]
+    if twice:
+        raise LangevinError(f"expected columns of different names in {path}, got {twice[0]!r} more than once; "
+                            f"rename one of them")
+    return first
+
+
 def json_rows(text: str, path: str) -> Iterator[dict[str, Any]]:
     """One object a line, or one list of objects."""
-    try:
-        if text.lstrip().startswith("["):
-            rows = json.loads(text)
-        else:
-            rows = [json.loads(line) for line in lines_of(text) if line.strip()]
-    except ValueError as error:
-        raise LangevinError(f"{path} is not valid JSON: {error}; expected one object a line") from None
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise LangevinError(f"expected an object in each line of {path}, got {row!r} as number {number}")
-        yield row
+    listed = text.lstrip().startswith("[")
+    for place, part in enumerate([text] if listed else lines_of(text), 1):
+        if not part.strip():
+            continue
+        where = path if listed else f"line {place} of {path}"
+        try:
+            read = json.loads(part)
+            rows = read if listed else [read]
+            if "\\u" in part:  # may be half of a pair, which no file can hold
+                json.dumps(rows, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise LangevinError(f"expected text in {where}, got half of a surrogate pair (a \\u escape from d800 to "
+                                f"dfff without its other half); mend or remove it") from None
+        except ValueError as error:
+            raise LangevinError(f"{where} is not valid JSON: {error}; expected one object a line") from None
+        except RecursionError:
+            raise LangevinError(f"{where} is nested too deep to be read; expected one object a line") from None
+        for number, row in enumerate(rows, 1):
+            if not isinstance(row, dict):
+                at = f"as number {number}" if listed else f"in line {place}"
+                raise LangevinError(f"expected an object in each line of {path}, got {str(row)[:60]!r} {at}")
+            yield row
 
 
 def cell(row: dict[str, Any], column: str, path: str) -> str:
@@ -168,12 +193,26 @@ def cell(row: dict[str, Any], column: str, path: str) -> str:
             f"name the right ones with text_column and label_column"
         )
     value = row[column]
-    return "" if value is None else str(value)
+    if isinstance(value, dict | list):
+        raise LangevinError(f"expected a text or a number in column {column!r} of {path}, got {str(value)[:60]}; "
+                            f"name another column or write it as text")
+    return "" if value is None or value != value else str(value)  # NaN is how some tools write a missing one
+
+
+def refuse_half_signs(text: str, where: str) -> None:
+    """Bytes that are not UTF-8 reach Python as halves of signs, which cannot be written anywhere."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        before = text[:problem.start][-20:]
+        raise LangevinError(f"expected {where} in UTF-8, got something else after {before!r}; mend it") from None
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines by line feeds alone: texts may hold other signs that Python takes for line ends."""
-    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    """Lines by line feeds alone (by carriage returns where there are no others): texts may hold other signs that Python
+    takes for line ends."""
+    ended = text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
+    return ended.removesuffix("\n").split("\n")
 
 
 def read_bytes(path: Path) -> bytes:
@@ -190,8 +229,8 @@ def read_bytes(path: Path) -> bytes:
 def decode(raw: bytes, path: str) -> tuple[str, str]:
     """The text and its encoding, said when it is not UTF-8.
 
-    A byte-order mark decides; then UTF-8; then UTF-16 where every other byte is mostly zero; then Windows-1252, and
-    Latin-1, which fits any bytes.
+    A byte-order mark decides; then UTF-8; then UTF-16 where every other byte is mostly zero; then UTF-8 with a few
+    broken bytes; then Windows-1252, and Latin-1, which fits any bytes.
     """
     marks = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
     marked = [name for mark, name in marks.items() if raw.startswith(mark)]
@@ -200,11 +239,27 @@ def decode(raw: bytes, path: str) -> tuple[str, str]:
     for encoding in (*marked, *wide, "utf-8", "cp1252", "latin-1"):
         try:
             text = raw.decode(encoding)
-        except UnicodeDecodeError:
-            continue
+        except UnicodeDecodeError as problem:
+            broken = mostly_utf8(raw) if encoding == "utf-8" else None
+            if broken is None:
+                continue
+            text = broken
+            line = raw.count(b"\n", 0, problem.start) + 1
+            log.info("%s has bytes that are not UTF-8, the first in line %d; each is read as �", path, line)
         if "\0" in text:
             raise LangevinError(f"expected text in {path}, found zero bytes as in a binary file; pass a text file")
-        if encoding not in ("utf-8", "utf-8-sig"):
+        if encoding in ("cp1252", "latin-1"):
+            log.info("%s is not UTF-8; read as %s, which is a guess: save it as UTF-8 if its letters look wrong", path,
+                     encoding)
+        elif encoding not in ("utf-8", "utf-8-sig"):
             log.info("%s is not UTF-8; read as %s", path, encoding)
         return text, encoding
     raise AssertionError("latin-1 decodes everything")
+
+
+def mostly_utf8(raw: bytes) -> str | None:
+    """The text where nearly all that is not ASCII is UTF-8: then a few bytes are broken, not the encoding another."""
+    text = raw.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    sound = sum(not sign.isascii() for sign in text) - broken
+    return text if sound > 9 * broken else None

@@ -75,8 +75,9 @@ def load_vectors(name_or_path: str, wanted: Collection[str]) -> WordVectors:
     if name_or_path in {known.name for known in VECTORS}:
         known = DATASETS[name_or_path]
         return pair(name_or_path, known.read("vectors"), known.read("words"), wanted)
-    if not path.suffix:
-        path = data_folder() / "word_vectors" / f"{name_or_path}.npy"
+    if not path.is_file():
+        beside, shared = Path(f"{name_or_path}.npy"), data_folder() / "word_vectors" / f"{name_or_path}.npy"
+        path = beside if beside.is_file() else path if path.suffix else shared
     if not path.is_file():
         names = ", ".join(known.name for known in VECTORS)
         raise LangevinError(f"expected word vectors at {path}, found nothing; pass one of {names}, or a .npy (beside "
@@ -96,12 +97,16 @@ def load_vectors(name_or_path: str, wanted: Collection[str]) -> WordVectors:
 def pair(name: str, vectors: bytes, words: bytes, wanted: Collection[str]) -> WordVectors:
     """float16 or float32 rows, and lines of word, tab, row."""
     matrix = np.load(io.BytesIO(vectors), allow_pickle=False)
+    if matrix.ndim != 2:
+        raise LangevinError(f"expected a row of numbers for each word of {name}, got an array of {matrix.ndim} "
+                            f"dimensions; save a matrix [words, numbers]")
     rows = {}
     for line in words.decode().removesuffix("\n").split("\n"):
         word, _, row = line.rpartition("\t")
         rows[word] = int(row)
-    if rows and max(rows.values()) >= len(matrix):
-        raise LangevinError(f"the words of {name} name row {max(rows.values())}, there are {len(matrix)} rows; "
+    strange = [row for row in rows.values() if not 0 <= row < len(matrix)]
+    if strange:
+        raise LangevinError(f"the words of {name} name row {max(strange)}, there are {len(matrix)} rows; "
                             f"the two files do not belong together")
     spellings = with_lower_case(wanted)
     kept = {word: row for word, row in rows.items() if word in spellings}
@@ -137,7 +142,7 @@ def scaled(name: str, rows: dict[str, int], matrix: NDArray[np.floating], sha256
 
 def text_rows(path: Path) -> Iterator[tuple[str, Matrix]]:
     """`word x y …` lines, after a `words dim` line or without one. Words may hold spaces."""
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as lines:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as lines:
         first = lines.readline().rstrip()
         header = first.split(" ")
         if len(header) == 2 and all(part.isdigit() for part in header):

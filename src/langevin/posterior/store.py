@@ -146,7 +146,7 @@ class SampleStore:
         if not path.exists():
             return []
         try:
-            listed = json.loads(path.read_text())["samples"]
+            listed = json.loads(path.read_text("utf-8"))["samples"]
             chains = [s["about"].get("chain", 0) for s in listed]  # only an exported folder tells them apart
             number = {chain: index for index, chain in enumerate(dict.fromkeys(chains))}
             return [

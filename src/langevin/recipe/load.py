@@ -49,15 +49,20 @@ class Recipe(Table):
     def to_toml(self) -> str:
         """The whole recipe, defaults included; None is left out."""
         values = self.model_dump(mode="json")
-        lines = [f"{key} = {json.dumps(values[key])}" for key in ("task", "title")]
+        lines = [f"{key} = {toml_value(values[key])}" for key in ("task", "title")]
         for table in TABLES:
             lines += ["", f"[{table}]"]
-            lines += [f"{k} = {json.dumps(v)}" for k, v in values[table].items() if v is not None]
+            lines += [f"{k} = {toml_value(v)}" for k, v in values[table].items() if v is not None]
         return "\n".join(lines) + "\n"
 
     def what_is_computed(self) -> dict[str, Any]:
         """The recipe without the settings that only say where it runs."""
         return self.model_dump(mode="json", exclude={"run": set(MACHINE_KEYS)})
+
+
+def toml_value(value: Any) -> str:
+    """As JSON writes it, but for the signs that TOML wants otherwise: no surrogate pairs, and DEL escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 TABLES: dict[str, tuple[type[Table], ...]] = {
@@ -83,7 +88,7 @@ def load_recipe(
             hint = nearest(str(name_or_path), shipped())
             raise LangevinError(f"no recipe named {str(name_or_path)!r} and no such file{hint}; see 'langevin recipes'")
         try:
-            values = tomllib.loads(path.read_text())
+            values = tomllib.loads(path.read_text("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise LangevinError(f"{path} is not valid TOML: {error}") from None
     settings = authors_settings(validate(values)) if preset == "authors" else []
@@ -157,7 +162,10 @@ def explain(problem: Any) -> str:
     """One line for one problem that pydantic found."""
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
-        return f"unknown recipe key {where!r}{nearest(str(problem['loc'][-1]), all_keys())}"
+        name = str(problem["loc"][-1])
+        if name in all_keys():
+            return f"{name!r} is a key of recipes for another task, got it in one that has no use for it; leave it out"
+        return f"unknown recipe key {where!r}{nearest(name, all_keys())}"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
     return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from .base import Table
 
@@ -40,7 +41,15 @@ class SentenceData(Table):
             raise ValueError(f"fold must be below folds ({self.folds}; the first is 0), got {self.fold}")
         if self.fold is not None and self.test_file is not None:
             raise ValueError("expected either a fold or a test_file, got both; a fold takes its test split from corpus")
+        if self.text_column == self.label_column:
+            raise ValueError(f"expected different columns for texts and labels, got {self.text_column!r} for both")
         return self
+
+    @field_validator("vectors")
+    @classmethod
+    def _found_from_anywhere(cls, value: str | None) -> str | None:
+        """A file is named by its whole path: commands may be given in another folder than the training was."""
+        return str(Path(value).resolve()) if value and Path(value).is_file() else value
 
     def describe(self, num_data: int) -> str:
         start = self.vectors or "no word vectors"

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ..errors import LangevinError
 from ..posterior.select import choose
+from .figures import write_figure
 from .terminal import table
 
 
@@ -45,12 +46,8 @@ def draw_explanation(result: dict[str, Any], path: Path, samples: int) -> None:
     axes.set_xticks(range(len(result["tokens"])), [visible(t) for t in result["tokens"]], rotation=60, fontsize=8)
     axes.set_yticks(range(len(shown)), [label for label, _ in shown], fontsize=8)
     figure.colorbar(image, label="log₁₀ p")
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise LangevinError(f"cannot draw into {path}: {error}; name a file ending in .png, .svg or .pdf") from None
-    finally:
-        pyplot.close(figure)
+    write_figure(path, figure)
+    pyplot.close(figure)
 
 
 def chosen(result: dict[str, Any], samples: int) -> list[tuple[str, list[float]]]:

@@ -7,6 +7,7 @@ Colours are those of Okabe and Ito, told apart with any colour vision; lines dif
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,15 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
+from ..files import write_atomic
 from ..posterior.calibration import Reliability
 from ..posterior.decisions import RiskCoverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+ENDINGS = (".png", ".svg", ".pdf")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
@@ -38,10 +42,30 @@ def save_figure(path: Path, draw: Callable[[Axes], None], size: tuple[float, flo
         raise LangevinError("figures need matplotlib; install langevin[report]") from None
     figure = Figure(figsize=size, layout="constrained")
     draw(figure.add_subplot())
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise LangevinError(f"cannot draw into {path}: {error}; name a file ending in .png, .svg or .pdf") from None
+    write_figure(path, figure)
+
+
+def write_figure(path: Path, figure: Figure) -> None:
+    """The suffix of the file says the format."""
+    refuse_ending(path)
+    made = io.BytesIO()
+    figure.savefig(made, format=path.suffix[1:].lower(), dpi=150)
+    write_atomic(path, made.getvalue())
+
+
+def refuse_ending(path: Path) -> None:
+    if path.suffix.lower() not in ENDINGS or path.is_dir():
+        what = ", a folder" if path.is_dir() else ""
+        raise LangevinError(f"expected a file ending in {', '.join(ENDINGS)} for the figure, got {path}{what}")
+
+
+def refuse_figure(path: Path | None, *, overwrite: bool) -> None:
+    """Before the work is done: a file that cannot be drawn into, or may not be."""
+    if path is None:
+        return
+    refuse_ending(path)
+    if path.exists() and not overwrite:
+        raise LangevinError(f"{path} exists; choose another --figure or allow --overwrite")
 
 
 def draw_reliability(axes: Axes, methods: Mapping[str, Reliability]) -> None:

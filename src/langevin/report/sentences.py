@@ -15,7 +15,16 @@ from ..deciding import ACCEPT, Judged
 from ..errors import LangevinError
 from ..posterior.decisions import DecisionRule
 from ..uncertain import Landscape
-from .figures import draw_lines, draw_points, draw_reliability, draw_risk_coverage, embed_2d, finish, save_figure
+from .figures import (
+    draw_lines,
+    draw_points,
+    draw_reliability,
+    draw_risk_coverage,
+    embed_2d,
+    finish,
+    save_figure,
+    write_figure,
+)
 from .terminal import table
 
 LONGEST = 80
@@ -163,10 +172,7 @@ def draw_runs(path: Path, runs: Sequence[dict[str, Any]]) -> None:
         axes.set(title=split, xlabel="training time (epochs)", ylabel="error (%)")
         axes.set_ylim(bottom=0)
         finish(axes)
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise LangevinError(f"cannot draw into {path}: {error}; name a file ending in .png, .svg or .pdf") from None
+    write_figure(path, figure)
 
 
 def runs_table(runs: Sequence[dict[str, Any]]) -> Group:

@@ -41,7 +41,7 @@ def recorded(results: Path, cell: str) -> dict[str, Any]:
     path = results / f"{cell}.json"
     if not path.is_file():
         raise LangevinError(f"expected recorded numbers of {cell} at {path}; run it first with 'langevin reproduce'")
-    content: dict[str, Any] = json.loads(path.read_text())
+    content: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return content
 
 
@@ -153,5 +153,5 @@ def draw_figure(name: str, runs: Path, results: Path, *, quick: bool = False) ->
         about = {"taken_from": {cell: maker(cell, runs, results) for cell in TARGETS[name].cells}}
         write_json(numbers, FIGURES[name].gather(runs, results) | about | ({"quick": True} if quick else {}))
     picture = numbers.with_suffix(".quick.png" if quick else ".png")
-    FIGURES[name].draw(json.loads(numbers.read_text()), picture)
+    FIGURES[name].draw(json.loads(numbers.read_text("utf-8")), picture)
     return picture

@@ -282,7 +282,7 @@ def figure_of(target: Target, results: Path) -> str:
     numbers = kept_numbers(target.name, results)
     if not numbers.is_file():
         return "Not drawn yet."
-    told = json.loads(numbers.read_text())
+    told = json.loads(numbers.read_text("utf-8"))
     refuse_quick({target.name: [told]}, results)
     picture = f"![{target.title}](../results/{FOLDER}/{target.name}.png)"
     listed = told.get("sentences", [])

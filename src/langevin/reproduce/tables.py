@@ -51,7 +51,7 @@ def recorded_runs(cell: str, folder: Path) -> list[dict[str, Any]]:
 def read_result(path: Path) -> dict[str, Any]:
     """One file of results, refused where it is none."""
     try:
-        told = json.loads(path.read_text())
+        told = json.loads(path.read_text("utf-8"))
     except ValueError as problem:
         raise LangevinError(f"expected recorded numbers in {path}, got no whole JSON ({problem}); {ANEW}") from None
     if not isinstance(told, dict) or not told:  # benchmarks and runs have few keys in common
