@@ -95,6 +95,9 @@ def of_paper(row: dict[str, Any], digits: int) -> str:
     return show(row["paper"], digits) + ("" if row["paper_std"] is None else f" ± {row['paper_std']:.{digits}f}")
 
 
+QUESTIONS = ("beats_last", "beats_best", "chosen_beats_best", "beats_averaged", "beats_chosen")
+
+
 def claims_of(target: Target, recorded: Recorded) -> str:
     """Does the paper's ordering hold? A line for each pair of twins that was run."""
     lines = []
@@ -103,14 +106,14 @@ def claims_of(target: Target, recorded: Recorded) -> str:
         lines.append((
             f"`{claim['sampler']}`", f"`{claim['optimiser']}`", claim["metric"],
             {True: "yes", False: "no", None: "—"}[claim["paper"]],
-            *(answer_of(claim[key], digits) for key in ("beats_last", "beats_best", "beats_averaged", "beats_chosen")),
+            *(answer_of(claim[key], digits) for key in QUESTIONS),
             f"{100 * claim['gain']:+.1f} %",
         ))
     if not lines:
         return ""
     columns = ("sampler", "optimiser", "metric", "better in the paper", "beats its last weights",
-               "beats its best sample", "beats its average", "best collection beats its best collection",
-               "gain over its best sample")
+               "beats its best sample", "best collection beats its best sample", "beats its average",
+               "best collection beats its best collection", "gain over its best sample")
     return f"{ORDER}\n\n{markdown(columns, lines)}"
 
 
