@@ -49,11 +49,10 @@ class BadInput(LangevinError, ValueError):
     """What scikit-learn expects as ValueError."""
 
 
-def in_own_words(problem: str, sentences: Path) -> str:
-    """What is wrong with a recipe or its file, in the words of the parameters and of `fit`."""
-    words = {str(sentences): "the texts", "data.valid_share": "validation_fraction", "valid_share":
-             "validation_fraction", "run.seed": "random_state", "check label_column": "check y"}
-    for theirs, own in words.items():
+def in_own_words(problem: str) -> str:
+    """What is wrong with a recipe, in the words of the parameters and of `fit`."""
+    for theirs, own in {"data.valid_share": "validation_fraction", "valid_share": "validation_fraction",
+                        "run.seed": "random_state", "check label_column": "check y"}.items():
         problem = problem.replace(theirs, own)
     return problem
 
@@ -93,11 +92,13 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if len(texts) != len(numbers):
             raise BadInput(f"expected a label for each text, got {len(texts)} texts and {len(numbers)} labels; "
                            f"their lengths differ, inconsistent numbers of samples")
-        run = FittedRun.empty(self.folder)
         try:
+            run, names = FittedRun.empty(self.folder), label_names(classes)
             recipe = self.recipe(data_beside(run.path))
-            names = label_names(classes)
             write_training(run.path, texts, [names[number] for number in numbers])
+        except LangevinError as error:
+            raise BadInput(in_own_words(str(error))) from error
+        try:
             with torch.random.fork_rng(devices=[]):
                 recipe, about = with_chosen_temperature(recipe, run.path, partial(self._train, "temperature"))
                 trainer = start(recipe, run.path, about=about | described(classes))
@@ -107,7 +108,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         except LangevinError as error:
             if not (run.path / RECIPE).is_file():
                 data_beside(run.path).unlink(missing_ok=True)
-            raise BadInput(in_own_words(str(error), data_beside(run.path))) from error
+            raise BadInput(in_own_words(str(error).replace(str(data_beside(run.path)), "the texts"))) from error
         self.run_, self.classes_, self.seed_ = run, classes, recipe.run.seed
         self.settings_ = recipe.sampler.model_dump(exclude_none=True)
         self.history_, self.n_iter_ = trainer.history, max(1, round(trainer.step / trainer.task.batches_per_epoch))

@@ -69,9 +69,9 @@ class FittedRun:
             data_beside(target).unlink(missing_ok=True)
         refuse_used(target)
         try:
-            shutil.copytree(self.path, target, ignore=shutil.ignore_patterns(RECIPE), dirs_exist_ok=True)
             if data_beside(self.path).exists():
-                shutil.copy(data_beside(self.path), data_beside(target))
+                put_beside(target, data_beside(self.path).read_bytes())
+            shutil.copytree(self.path, target, ignore=shutil.ignore_patterns(RECIPE), dirs_exist_ok=True)
         except OSError as error:
             raise LangevinError(f"cannot copy the run to {target}: {error}; choose another folder") from None
         recipe = moved(RunFolder(self.path).recipe, str(data_beside(self.path)), target)
@@ -102,9 +102,6 @@ def moved(recipe: Recipe, before: str, path: Path) -> Recipe:
 def refuse_used(path: Path) -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise LangevinError(f"expected an empty folder for the run, {path} is not; choose another one")
-    if data_beside(path).exists():
-        raise LangevinError(f"expected no file at {data_beside(path)}, where the training sentences go; move it away "
-                            f"or choose another folder")
 
 
 def data_beside(path: Path) -> Path:
@@ -115,7 +112,16 @@ def data_beside(path: Path) -> Path:
 def write_training(path: Path, texts: Sequence[str], labels: Sequence[str]) -> None:
     """Texts with their labels, for the run in `path`."""
     lines = (json.dumps({"label": label, "text": text}) + "\n" for text, label in zip(texts, labels, strict=True))
-    write_atomic(data_beside(path), "".join(lines).encode())
+    put_beside(path, "".join(lines).encode())
+
+
+def put_beside(path: Path, content: bytes) -> None:
+    """Write the sentences of the run in `path`; those of a fit that was cut off may be there already, others not."""
+    beside = data_beside(path)
+    if beside.exists() and (not beside.is_file() or beside.read_bytes() != content):
+        raise LangevinError(f"expected no file at {beside}, where the training sentences go; move it away or choose "
+                            f"another folder")
+    write_atomic(beside, content)
 
 
 def described(classes: Any) -> dict[str, Any]:
