@@ -92,6 +92,7 @@ def test_any_letters_in_names_and_texts(cli, tmp_path):
 
 
 def test_what_a_text_of_the_command_line_may_not_be(cli, classifier_run, tmp_path):
+    classifier_run = shutil.copytree(classifier_run, tmp_path / "run")
     code, _, messages = cli("classify", classifier_run, "caf\udce9", "--out", tmp_path / "a.csv")
     assert code == 2
     assert "a text of the command line in UTF-8, got something else after 'caf'" in messages
@@ -104,8 +105,9 @@ def test_what_a_text_of_the_command_line_may_not_be(cli, classifier_run, tmp_pat
     assert "pass --labelled" in messages
 
 
-def test_a_terminal_without_the_letters_is_no_reason_to_fail(langevin, classifier_run):
-    done = langevin("classify", classifier_run, "日本", PYTHONIOENCODING="ascii", PYTHONUTF8="1")
+def test_a_terminal_without_the_letters_is_no_reason_to_fail(langevin, classifier_run, tmp_path):
+    run = shutil.copytree(classifier_run, tmp_path / "run")
+    done = langevin("classify", run, "日本", PYTHONIOENCODING="ascii", PYTHONUTF8="1")
     assert done.returncode == 0, done.stderr
 
 
