@@ -16,7 +16,7 @@ from langevin.posterior.store import MANIFEST
 from langevin.recipe import load_recipe
 from langevin.report.page import SECTIONS, write_report
 from langevin.runfolder import RECIPE
-from langevin.workflow import Selection, evaluate_run, resume, start
+from langevin.workflow import BEST, Selection, evaluate_run, resume, start
 
 from ..browser import Browser, find_browser
 from ..conftest import TINY
@@ -189,3 +189,16 @@ def test_several_chains_make_one_page(tmp_path: Path, tiny) -> None:
     assert "average of 8 samples" in page
     assert "summed over 2 chains" in page
     assert "No diagnosis" not in page
+
+
+def test_what_validation_chose_is_told_beside(runs: dict[str, Path], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(runs["language-model"], run)
+    chosen = evaluate_run(run, "test", Selection(BEST))
+    assert chosen["collection"] is not None
+    write_report(run, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    told = f"The {chosen['collection']['how']} collection of {chosen['collection']['samples']}, which validation chose"
+    assert told in page
+    assert f"has a mean NLL of {chosen['averaged']['nll']:.4f} nats." in page
+    assert "which validation chose" not in (runs["language-model"] / "report.html").read_text()

@@ -37,8 +37,18 @@ def headline(story: Story) -> Html:
     return element(
         "p", f"On the {story.split} split the average of {result['samples']} samples has ",
         element("strong", SAID[score].format(averaged)),
-        f"; the last sample alone has {SAID[score].format(single)}{change}.", class_="headline",
+        f"; the last sample alone has {SAID[score].format(single)}{change}.{by_validation(story)}", class_="headline",
     )
+
+
+def by_validation(story: Story) -> str:
+    """The score of the collection that validation chose: this page is about all samples, the commands average those."""
+    if story.evaluation is None or story.collection is None:
+        return ""
+    how, count = story.collection["how"], story.collection["samples"]
+    value = SAID[story.task.score].format(story.evaluation["curve"][how][count - 1])
+    each = " of each chain" if story.folder.chains else ""
+    return f" The {how} collection of {count}{each}, which validation chose and other commands average, has {value}."
 
 
 def learning(story: Story) -> Html:

@@ -21,7 +21,7 @@ from ..tasks import Task
 from ..tasks.caption import CaptionTask
 from ..tasks.language_model import LanguageModelTask
 from ..train import prepare_device
-from ..workflow import Begin, Selection, evaluate_run, open_run_task, select
+from ..workflow import BEST, Begin, Selection, chosen_collection, evaluate_run, open_run_task, select, usual
 
 SHOWN = 12
 """Items in a list of examples."""
@@ -31,7 +31,7 @@ WRITERS = 10
 
 @dataclass(frozen=True)
 class Story:
-    """What is known of a run. The last five are absent before the first sample."""
+    """What is known of a run. The last six are absent before the first sample."""
 
     folder: RunFolder
     task: Task
@@ -39,6 +39,8 @@ class Story:
     progress: dict[str, Any]
     weights: int | None = None
     evaluation: dict[str, Any] | None = None
+    collection: dict[str, Any] | None = None
+    """The one that validation chose, where commands average it."""
     uncertainty: RunUncertainty | None = None
     diagnosis: tuple[dict[str, Any], Draws] | str | None = None
     """Or why there is none."""
@@ -60,6 +62,7 @@ def gather(
         return Story(folder, task, split, progress)
     chosen = Selection(skip_damaged=skip_damaged)
     evaluation = evaluate_run(path, split, chosen, begin=begin, curve=True)
+    collection = chosen_collection(path) if usual(path, skip_damaged=skip_damaged) == BEST else None
     uncertainty = uncertainty_of_run(path, split, chosen, tokens=tokens, top=SHOWN, begin=begin)
     diagnosis: tuple[dict[str, Any], Draws] | str
     try:
@@ -69,7 +72,7 @@ def gather(
     few = Selection("thinned", store.of_each(WRITERS), 0, skip_damaged)
     return Story(
         folder, task, split, progress, sum(t.numel() for t in store.samples[-1].load().values()), evaluation,
-        uncertainty, diagnosis, examples(task, folder, split, few),
+        collection, uncertainty, diagnosis, examples(task, folder, split, few),
     )
 
 
