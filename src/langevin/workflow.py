@@ -18,6 +18,7 @@ from .errors import LangevinError
 from .evaluate import evaluate
 from .posterior.select import COLLECTIONS
 from .posterior.store import Sample
+from .products import bfloat16_pays
 from .recipe import Recipe
 from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import abandoned
@@ -37,6 +38,7 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str
     """A trainer in a new run folder, which remembers what is said `about` it."""
     prepare_device(recipe)
     refuse_open_choice(recipe)
+    warn_of_slow_products(recipe)
     task = open_task(recipe)
     if overwrite and (out / RECIPE).is_file():
         shutil.rmtree(out)
@@ -49,6 +51,11 @@ def refuse_open_choice(recipe: Recipe) -> None:
             "temperature is still 'auto', which 'langevin train' and BayesianTextClassifier choose before they train; "
             "name a number here, or call tune.with_chosen_temperature first"
         )
+
+
+def warn_of_slow_products(recipe: Recipe) -> None:
+    if recipe.run.precision == "bfloat16" and recipe.run.device == "cpu" and not bfloat16_pays():
+        log.warning("precision = bfloat16 is slower than float32 on this processor; set precision=float32")
 
 
 def resume(path: Path) -> Trainer:

@@ -8,7 +8,7 @@ import pytest
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
 from langevin.reproduce import runs
-from langevin.reproduce.targets import TARGETS
+from langevin.reproduce.targets import TARGETS, minutes_of
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -110,13 +110,26 @@ def test_what_was_chosen_automatically_is_of_the_same_recipe(tmp_path):
             runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
 
 
-def test_new_runs_of_a_cell_are_of_the_precision_of_those_recorded(tmp_path):
+@pytest.mark.parametrize("pays", [True, False])
+def test_new_runs_of_a_cell_are_of_the_precision_of_those_recorded_unless_slow(tmp_path, monkeypatch, pays):
+    monkeypatch.setattr(runs, "bfloat16_pays", lambda: pays)
     first, second = TARGETS["wp"].runs(("wp-rnn-psgld",), seeds=2)
     assert runs.settings_of(second, tmp_path / "runs", tmp_path) == second.overrides
     recipe = load_recipe(first.recipe, ["precision=bfloat16"])
     (tmp_path / f"{first.name}.json").write_text(json.dumps({"recipe": recipe.model_dump(mode="json")}))
-    assert runs.settings_of(second, tmp_path / "runs", tmp_path)[0] == "precision=bfloat16"
+    usual = "bfloat16" if pays else "float32"
+    assert runs.settings_of(second, tmp_path / "runs", tmp_path)[0] == f"precision={usual}"
     assert runs.settings_of(second, tmp_path / "runs", tmp_path, "float32")[0] == "precision=float32"
+
+
+def test_minutes_are_those_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "slowness", {"float32": 2.0, "bfloat16": 0.5}.get)
+    assert runs.minutes_here("wp-rnn-psgld", tmp_path) == 2 * minutes_of("wp-rnn-psgld")
+    recipe = load_recipe("wp-rnn-psgld", ["precision=bfloat16"])
+    (tmp_path / "wp-rnn-psgld.json").write_text(json.dumps({"recipe": recipe.model_dump(mode="json")}))
+    for pays, factor in ((True, 0.5), (False, 2.0)):
+        monkeypatch.setattr(runs, "bfloat16_pays", lambda pays=pays: pays)
+        assert runs.minutes_here("wp-rnn-psgld", tmp_path) == factor * minutes_of("wp-rnn-psgld")
 
 
 def test_a_run_that_fails_does_not_stop_the_others(langevin, tmp_path):

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ..errors import LangevinError
 from ..files import write_atomic
+from ..report.from_markdown import rendered
 from ..report.terminal import counting, messages, screen, table
 from ..reproduce.figures import FIGURES, draw_figure
 from ..reproduce.pages import body_of, claims_of, columns_of, not_run, page
@@ -121,12 +122,17 @@ def show_targets(out: Path, results: Path, seeds: int | None, quick: bool, as_js
         print(json.dumps(listed))
         return
     lines = [
-        (o["target"], o["state"], f"{o['recorded']} of {o['runs']}",
-         *(("", "") if quick else (str(o["minutes"]), str(o["minutes_left"]))), o["title"]) for o in listed
+        (o["target"], o["state"], f"{o['recorded']}/{o['runs']}",
+         *([] if quick else [f"{o['minutes_left']}/{o['minutes']}"]), in_brief(o["title"])) for o in listed
     ]
-    columns = ("target", "state", "runs", "minutes", "left", "what")
-    title = QUICK if quick else ", minutes of one core (War and Peace in float32, all else in bfloat16)"
+    columns = ("target", "state", "runs", *([] if quick else ["minutes left"]), "what")
+    title = QUICK if quick else ", with the minutes of one core of this machine that are left, and all"
     screen.print(table(f"targets{title}", columns, lines, words=True, named=True))
+
+
+def in_brief(title: str) -> str:
+    """What stands before the first comma or bracket, for a list."""
+    return title.partition(",")[0].partition(" (")[0]
 
 
 def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> None:
@@ -140,7 +146,11 @@ def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> No
     if not target.figure:
         parts += [body_of(target, recorded), not_run(target, recorded, quick=quick), columns_of(target, recorded),
                   claims_of(target, recorded)]
-    screen.print(Text("\n\n".join(filter(None, parts))), soft_wrap=True)
+    page = "\n\n".join(filter(None, parts))
+    if screen.is_terminal:
+        screen.print(rendered(page, screen.width))
+    else:  # to a file or another program: Markdown as it stands
+        screen.print(Text(page), soft_wrap=True)
 
 
 def rows_of(target: Target, recorded: Recorded) -> list[dict[str, Any]]:

@@ -151,8 +151,8 @@ def not_run(target: Target, recorded: Recorded, *, quick: bool = False) -> str:
         return f"Not run yet: {', '.join(f'`{cell}`' for cell in missing)}."
     prices = {price: [f"`{cell}`" for cell in missing if minutes_of(cell) == price] for price in
               sorted({minutes_of(cell) for cell in missing})}
-    each = [f"{', '.join(cells)} (about {price:g} minutes of one core a run)" for price, cells in prices.items()]
-    return f"Not run yet: {'; '.join(each)}."
+    each = [f"{', '.join(cells)} (about {price:g} minutes a run)" for price, cells in prices.items()]
+    return f"Not run yet: {'; '.join(each)}. Minutes of one core (AVX2, 2.45 GHz) in float32."
 
 
 def ablation_table(recorded: Recorded) -> str:

@@ -23,10 +23,14 @@ Variants = dict[str, Variant]
 TEMPERATURES = {"T1": "1", "T0.1": "0.1", "T0.01": "0.01", "T0.001": "0.001", "T2overN": "2/N", "T0": "0"}
 
 
-def by_temperature(recipe: str, *overrides: str) -> Variants:
-    """From the printed temperature down to that of the authors' released code, and none at all."""
+def by_temperature(recipe: str, *overrides: str, without: str = "") -> Variants:
+    """From the printed temperature down to that of the authors' released code, and none at all.
+
+    `without` one that another cell of the same table has: the recipe's own, where its prior is varied, too.
+    """
     return {
-        f"{recipe}.{name}": Variant((f"temperature={value}", *overrides)) for name, value in TEMPERATURES.items()
+        f"{recipe}.{name}": Variant((f"temperature={value}", *overrides))
+        for name, value in TEMPERATURES.items() if name != without
     }
 
 
@@ -42,7 +46,7 @@ PTB_SHORT = ("epochs=3", "burn_in=1")
 PRIORS = ("10", "1", "0.1")
 
 TREC_TEMPERATURE = (
-    by_temperature("trec-psgld", TO_THE_END) | by_temperature("trec-psgld-dropout", TO_THE_END)
+    by_temperature("trec-psgld", TO_THE_END) | by_temperature("trec-psgld-dropout", TO_THE_END, without="T0.01")
     | by_prior("trec-psgld-dropout", PRIORS, TO_THE_END)
 )
 PTB_TEMPERATURE = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from ..chains import resume_chains, start_chains
 from ..errors import LangevinError
+from ..products import bfloat16_pays, slowness
 from ..recipe import load_recipe
 from ..recipe.load import validate
 from ..runfolder import RECIPE, RunFolder, write_json
@@ -22,6 +24,8 @@ from .figures import kept_numbers
 from .record import record
 from .tables import read_result, recorded_runs
 from .targets import Run, Target, minutes_of
+
+log = logging.getLogger("langevin")
 
 
 def state(run: Run, out: Path, results: Path, *, folder_needed: bool = False) -> float:
@@ -56,22 +60,34 @@ def overview(
     done = sum(share == 1 for share in shares)
     whole = done == len(shares) and all((results / f"{name}.json").is_file() for name in target.benchmarks)
     words = "done" if whole else "partly" if any(shares) else "no data" if target.absent else "not run"
-    minutes = [0.0 if quick else minutes_of(run.cell) for run in runs]
+    minutes = [0.0 if quick else minutes_here(run.cell, results) for run in runs]
     left = sum((1 - share) * each for each, share in zip(minutes, shares, strict=True))
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
             "minutes": round(sum(minutes)), "minutes_left": round(left), "quick": quick}
 
 
+def minutes_here(cell: str, results: Path) -> float:
+    """Of one run on one core of this machine, in the precision that it would have."""
+    fast = recorded_precision(cell, results) == "bfloat16" and bfloat16_pays()
+    return minutes_of(cell) * slowness("bfloat16" if fast else "float32")
+
+
 def settings_of(run: Run, out: Path, results: Path, precision: str | None = None) -> tuple[str, ...]:
     """The overrides of a run, its precision among them: as asked for, or as it was begun with, or that of the recorded
-    runs of its cell, so that one cell is not of two kinds; else the recipe's."""
+    runs of its cell, so that one cell is not of two kinds (unless that is slow here); else the recipe's."""
     folder = out / run.name
     if precision is None and (folder / RECIPE).is_file():
         precision = RunFolder(folder).recipe.run.precision
     if precision is None:
-        known = (r["recipe"]["run"].get("precision", "float32") for r in recorded_runs(run.cell, results))
-        precision = next(known, None)
+        precision = recorded_precision(run.cell, results)
+        precision = "float32" if precision == "bfloat16" and not bfloat16_pays() else precision
     return (*([f"precision={precision}"] if precision else []), *run.overrides)
+
+
+def recorded_precision(cell: str, results: Path) -> str | None:
+    """Of its first recorded run."""
+    runs = recorded_runs(cell, results)
+    return runs[0]["recipe"]["run"].get("precision", "float32") if runs else None
 
 
 def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, precision: str | None = None) -> None:
@@ -114,6 +130,10 @@ def execute(
         told = command(run.recipe, out / run.name, result, settings_of(run, out, results, precision),
                        chains=run.chains, quick=quick)
         jobs.append(Job(run.name, told, out / f"{run.name}.log"))
+    if precision is None and not bfloat16_pays() and any(
+        recorded_precision(run.cell, results) == "bfloat16" for run in missing
+    ):
+        log.info("recorded runs are of bfloat16, which is slow on this processor: new ones are of float32")
     failed: dict[str, str] = {}
 
     def ended(job: Job, code: int) -> None:

@@ -1,0 +1,47 @@
+"""How fast this processor multiplies matrices, which is most of what a training run here does.
+
+The answers are measured, not looked up: a processor may know bfloat16 and be slow at it, or not know it at all, and
+then torch takes several times as long as in float32.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+import torch
+
+ROWS, WIDTH = 200, 512
+TRIES, ENOUGH = 30, 0.1
+"""So many products, or fewer once so many seconds are gone: without the instructions, one in bfloat16 can take a tenth
+of a second, 80 times as long as in float32."""
+REFERENCE = 1.15e-3
+"""Seconds of the product below in float32 on the core on which the minutes of `reproduce/targets.py` were measured
+(AVX2, 2.45 GHz)."""
+
+
+@cache
+def product_seconds(precision: str) -> float:
+    """Seconds of a product [200, 512] × [512, 512] on one thread: the best of some, as other work may interfere."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        left, right = (torch.ones(rows, WIDTH, dtype=getattr(torch, precision)) for rows in (ROWS, WIDTH))
+        taken = list[float]()
+        while len(taken) < 2 or (len(taken) < TRIES and sum(taken) < ENOUGH):  # the first is slower
+            begun = time.perf_counter()
+            left @ right
+            taken.append(time.perf_counter() - begun)
+    finally:
+        torch.set_num_threads(threads)
+    return min(taken)
+
+
+def bfloat16_pays() -> bool:
+    """Whether products in bfloat16 are faster here than in float32."""
+    return product_seconds("bfloat16") < product_seconds("float32")
+
+
+def slowness(precision: str) -> float:
+    """How many times as long as on the reference core a run takes on one core of this machine."""
+    return product_seconds(precision) / REFERENCE
