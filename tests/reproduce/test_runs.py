@@ -155,6 +155,7 @@ def test_pages_are_not_written_without_results(cli, tmp_path):
     for arguments, message in {
         ("--results", tmp_path / "absent"): "expected", ("--readme", page): "results:begin",
         ("--readme", tmp_path / "absent.md"): "got nothing there",
+        ("--findings", tmp_path / "absent.md"): "got nothing there",
     }.items():
         code, _, messages = cli("tables", "--docs", tmp_path / "page.md", "--results", tmp_path, "--readme", page,
                                 *arguments)

@@ -9,6 +9,7 @@ from langevin.errors import LangevinError
 from langevin.posterior.uncertainty import STATISTICS
 from langevin.reproduce.pages import not_run, page, table_of
 from langevin.reproduce.readme import BEGIN, END, refresh
+from langevin.reproduce.scoreboard import refresh_findings, scoreboard
 from langevin.reproduce.tables import (
     Number,
     cell_rows,
@@ -179,6 +180,33 @@ def test_a_sweep_shows_what_settings_are_chosen_by(tmp_path):
 
 def test_the_page_in_docs_is_made_from_the_results():
     assert (ROOT / "docs" / "reproduce.md").read_text() == page(ROOT / "results"), "run 'langevin tables'"
+
+
+def test_the_claims_in_the_findings_are_made_from_the_results():
+    findings = (ROOT / "docs" / "findings.md").read_text()
+    assert findings == refresh_findings(findings, ROOT / "results"), "run 'langevin tables'"
+
+
+def test_the_scoreboard_answers_for_each_pair_and_sums_up(folder):
+    text = scoreboard(folder)
+    assert ("| `ptb-small-random-sgld` | perplexity | yes, -7.00 (one run) | yes, -9.00 (one run) | yes, -5.00 "
+            "(one run) | yes, -6.00 (one run) | 117.36 | 109.00 | yes |") in text
+    assert "the paper's claim): 1 yes (1 of one run), 0 level, 0 no;" in text
+    assert text.endswith("better than the paper's in 1 of 1 columns.")
+    (folder / "ptb-small-random-sgd.seed1.json").write_text(json.dumps(result(123.0, 116.0, 109.0)))
+    text = scoreboard(folder)
+    assert "| yes, -5.50 (± 2.12)" not in text  # two runs tell little
+    assert "| level, -5.50 (± 2.12) |" in text
+    (folder / "ptb-small-random-sgld-tempered.json").write_text("{}")  # no cell of the table: nothing changes
+    assert scoreboard(folder) == text
+
+
+def test_below_the_printed_temperature_is_what_the_scoreboard_shows(tmp_path):
+    for name in ("rmsprop", "psgld", "psgld-tempered"):
+        (tmp_path / f"wp-rnn-{name}.json").write_text(json.dumps(result(1.4, 1.35, 1.3, 0.1 * (name != "rmsprop"))))
+    text = scoreboard(tmp_path)
+    assert "`wp-rnn-psgld-tempered`" in text
+    assert "`wp-rnn-psgld`" not in text
 
 
 def test_the_readme_shows_each_sampler_beside_its_twin(folder):

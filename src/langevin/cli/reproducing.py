@@ -19,6 +19,7 @@ from ..reproduce.questions import COMPARED
 from ..reproduce.readme import refresh
 from ..reproduce.record import record as record_run
 from ..reproduce.runs import execute, missing_runs, overview, refuse_other_recipes
+from ..reproduce.scoreboard import refresh_findings
 from ..reproduce.tables import (
     Recorded,
     ablation_rows,
@@ -178,13 +179,16 @@ def record(
 def tables(
     readme: Annotated[Path, typer.Option(help="the page to refresh")] = Path("README.md"),
     docs: Annotated[Path, typer.Option(help="the page of all tables")] = Path("docs/reproduce.md"),
+    findings: Annotated[Path, typer.Option(help="the page of claims to refresh")] = Path("docs/findings.md"),
     results: Annotated[Path, typer.Option(help="folder of recorded numbers")] = Path("results"),
 ) -> None:
-    """Make the tables of results in the README and in docs/reproduce.md anew from the recorded numbers."""
-    for path in (readme, results):
+    """Make the tables of results in the README, in docs/findings.md and in docs/reproduce.md anew from the recorded
+    numbers."""
+    for path in (readme, findings, results):
         if not path.exists():
             raise LangevinError(f"expected {path}, got nothing there; run this where the README and the results are, "
                                 f"or name them")
-    refreshed, made = refresh(readme.read_text("utf-8"), results), page(results)
-    write_atomic(readme, refreshed.encode())
-    write_atomic(docs, made.encode())
+    made = {readme: refresh(readme.read_text("utf-8"), results), docs: page(results),
+            findings: refresh_findings(findings.read_text("utf-8"), results)}
+    for path, text in made.items():
+        write_atomic(path, text.encode())

@@ -31,13 +31,18 @@ NOTE = (
 
 def refresh(readme: str, results: Path) -> str:
     """The README with its table made anew."""
-    before, begin, rest = readme.partition(BEGIN)
+    lines = [line for target in TARGETS.values() for line in lines_of(target, results)]
+    return between_marks(readme, f"{markdown(COLUMNS, lines)}\n\n{NOTE}")
+
+
+def between_marks(page: str, made: str) -> str:
+    """A page with what stands between its marks replaced."""
+    before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise LangevinError(f"expected the lines {BEGIN} and {END} in the page to refresh, got none; put them where "
                             f"the table shall stand")
-    lines = [line for target in TARGETS.values() for line in lines_of(target, results)]
-    return f"{before}{BEGIN}\n{markdown(COLUMNS, lines)}\n\n{NOTE}\n{END}{after}"
+    return f"{before}{BEGIN}\n{made}\n{END}{after}"
 
 
 def lines_of(target: Target, results: Path) -> list[tuple[str, ...]]:

@@ -1,0 +1,71 @@
+"""The paper's claim, one line for each sampler and twin that was run, and how often it holds; never typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .pages import DIGITS, answer_of, markdown, refuse_quick, show
+from .readme import METRICS, between_marks
+from .tables import claims, column_rows, load
+from .targets import TARGETS, Target
+
+ASKED = {
+    "beats_best": "averaged, beats one network of its twin (the paper's claim)",
+    "chosen_beats_best": "chosen samples averaged, beat it",
+    "beats_averaged": "beats its twin averaged",
+    "beats_chosen": "chosen samples beat the twin's chosen",
+}
+"""The columns of answers."""
+
+
+def scoreboard(results: Path) -> str:
+    """The table and its sum."""
+    rows = [row for target in TARGETS.values() if target.paper for row in rows_of(target, results)]
+    lines = [
+        (f"`{row['sampler']}`", row["metric"],
+         *(answer_of(row[asked], DIGITS.get(row["metric"], 3)) for asked in ASKED),
+         *(show(row[key], DIGITS.get(row["metric"], 3)) for key in ("best_of_paper", "best")),
+         "yes" if row["better"] else "**no**")
+        for row in rows
+    ]
+    head = ("sampler", "metric", *ASKED.values(), "the paper's best", "our best of the column", "better")
+    return f"{markdown(head, lines)}\n\n{in_sum(rows)}"
+
+
+def refresh_findings(findings: str, results: Path) -> str:
+    """The page with its table made anew."""
+    return between_marks(findings, scoreboard(results))
+
+
+def rows_of(target: Target, results: Path) -> list[dict[str, Any]]:
+    """Of the paper's pairs of twins; where a sampler was also run below the printed temperature, that one."""
+    recorded = load(results, target)
+    refuse_quick(recorded, results)
+    columns = {(row["column"], row["metric"]): row for row in column_rows(target, recorded)}
+    return [
+        claim | {key: column[key] for key in ("column", "best_of_paper", "best", "better")}
+        for claim in claims(target, recorded)
+        if claim["metric"] in METRICS and claim["metric"] in target.metrics
+        and f"{claim['sampler']}-tempered" not in recorded
+        for (name, metric), column in columns.items()
+        if metric == claim["metric"] and claim["sampler"].startswith(f"{name}-")
+    ]
+
+
+def in_sum(rows: list[dict[str, Any]]) -> str:
+    """How often each answer was given, and in how many columns our best is better than the paper's."""
+    told = [f"{words}: {counted([row[asked] for row in rows if row[asked]])}" for asked, words in ASKED.items()]
+    columns = {(row["column"], row["metric"]): row["better"] for row in rows}
+    return (f"In sum: {'; '.join(told)}. Our best number is better than the paper's in {sum(columns.values())} of "
+            f"{len(columns)} columns.")
+
+
+def counted(answers: list[dict[str, Any]]) -> str:
+    """Each answer with its number; single runs, which have no error bar, are told apart."""
+    words = []
+    for answer in ("yes", "level", "no"):
+        given = [each for each in answers if each["answer"] == answer]
+        alone = sum(each["std"] is None for each in given)
+        words.append(f"{len(given)} {answer}" + (f" ({alone} of one run)" if alone else ""))
+    return ", ".join(words)
