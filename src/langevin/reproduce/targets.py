@@ -159,7 +159,7 @@ TARGETS = {
                tuple(questions.TREC_ALTERNATIVES), metrics=("error", "nll", "ece"), quick=SHORT,
                variants=questions.TREC_ALTERNATIVES),
         Target("alternatives-ptb", "Penn Treebank, small: what else a user could do at the same price of training",
-               ("ptb-small-successive-sgd", "ptb-small-successive-sgld", *questions.PTB_ALTERNATIVES),
+               (*(f"ptb-small-successive-{method}" for method in paper.FOUR), *questions.PTB_ALTERNATIVES),
                metrics=("perplexity",), quick=(*SHORT, "embed=8"), variants=questions.PTB_ALTERNATIVES),
         Target("noise", "Noise or prior: the sampler, and the same prior without noise, test perplexity",
                tuple(cell for name in questions.NOISE for cell in (name.removesuffix(".T0"), name)),
