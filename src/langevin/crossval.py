@@ -19,8 +19,8 @@ from .data.datasets import DATASETS
 from .errors import LangevinError
 from .files import write_atomic
 from .recipe import Recipe, SentenceData
+from .reproduce.numbers import read_result
 from .reproduce.runs import command, refuse_other
-from .reproduce.tables import read_result
 from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import Job, run_side_by_side
 from .tasks import open_task

@@ -7,20 +7,11 @@ import scipy.stats
 
 from langevin.errors import LangevinError
 from langevin.posterior.uncertainty import STATISTICS
+from langevin.reproduce.numbers import Number, load, ours, value_of
 from langevin.reproduce.pages import not_run, page, table_of
 from langevin.reproduce.readme import BEGIN, END, refresh
 from langevin.reproduce.scoreboard import refresh_findings, scoreboard
-from langevin.reproduce.tables import (
-    Number,
-    cell_rows,
-    claims,
-    column_rows,
-    compared,
-    load,
-    ours,
-    rejection_summary,
-    value_of,
-)
+from langevin.reproduce.tables import cell_rows, claims, column_rows, compared, rejection_summary
 from langevin.reproduce.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]

@@ -14,6 +14,7 @@ from ..files import write_atomic
 from ..report.from_markdown import rendered
 from ..report.terminal import counting, messages, screen, table
 from ..reproduce.figures import FIGURES, draw_figure
+from ..reproduce.numbers import Recorded, load
 from ..reproduce.pages import body_of, claims_of, columns_of, not_run, page
 from ..reproduce.questions import COMPARED
 from ..reproduce.readme import refresh
@@ -21,13 +22,11 @@ from ..reproduce.record import record as record_run
 from ..reproduce.runs import execute, missing_runs, overview, refuse_other_recipes
 from ..reproduce.scoreboard import refresh_findings
 from ..reproduce.tables import (
-    Recorded,
     ablation_rows,
     alternative_rows,
     cell_rows,
     claims,
     column_rows,
-    load,
     time_rows,
 )
 from ..reproduce.targets import TARGETS, Run, Target, target_named

@@ -10,17 +10,15 @@ from typing import Any
 from ..errors import LangevinError
 from ..posterior.uncertainty import STATISTICS
 from .figures import FOLDER, kept_numbers
+from .numbers import Number, Recorded, load
 from .questions import COMPARED
 from .tables import (
-    Number,
-    Recorded,
     ablation_rows,
     alternative_rows,
     calibration_rows,
     cell_rows,
     claims,
     column_rows,
-    load,
     rejection_rows,
     rejection_summary,
     time_rows,

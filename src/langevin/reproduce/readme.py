@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LangevinError
+from .numbers import better, load, ours
 from .pages import DIGITS, markdown, refuse_quick, show
-from .tables import better, load, ours
 from .targets import TARGETS, Target
 
 Runs = list[dict[str, Any]]

@@ -21,8 +21,8 @@ from ..train import Interrupted, Trainer
 from ..tune import CHOSEN, with_chosen_temperature
 from ..workflow import resume, start, train_until_done
 from .figures import kept_numbers
+from .numbers import read_result, recorded_runs
 from .record import record
-from .tables import read_result, recorded_runs
 from .targets import Run, Target, minutes_of
 
 log = logging.getLogger("langevin")

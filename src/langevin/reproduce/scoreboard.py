@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .numbers import load
 from .pages import DIGITS, answer_of, markdown, refuse_quick, show
 from .readme import METRICS, between_marks
-from .tables import claims, column_rows, load
+from .tables import claims, column_rows
 from .targets import TARGETS, Target
 
 ASKED = {
