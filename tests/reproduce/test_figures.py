@@ -45,7 +45,7 @@ def test_a_figure_whose_numbers_are_kept_needs_no_run(cli, tmp_path):
 
 
 def test_recorded_numbers_do_not_make_a_figure_that_needs_the_samples(tmp_path):
-    (tmp_path / "ptb-small-successive-sgld.json").write_text("{}")
+    (tmp_path / "ptb-small-successive-sgld.json").write_text('{"recipe": {"run": {}}}')
     target = TARGETS["words"]
     assert len(missing_runs(target, target.runs(), tmp_path / "runs", tmp_path)) == 1
     assert overview(target, tmp_path / "runs", tmp_path)["state"] == "not run"

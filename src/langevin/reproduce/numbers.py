@@ -37,10 +37,14 @@ class Number:
         return f"{self.mean:.{digits}f}" + ("" if self.std is None else f" ± {self.std:.{digits}f}")
 
 
-def recorded_runs(cell: str, folder: Path) -> list[dict[str, Any]]:
+def recorded_files(cell: str, folder: Path) -> list[Path]:
     """All files `cell.json`, `cell.seed3.json`, `cell.fold0.json`."""
-    paths = sorted(path for name in (cell, f"{cell}.seed*", f"{cell}.fold*") for path in folder.glob(f"{name}.json"))
-    return [{"key": path.stem.removeprefix(cell), **read_result(path)} for path in paths]
+    return sorted(path for name in (cell, f"{cell}.seed*", f"{cell}.fold*") for path in folder.glob(f"{name}.json"))
+
+
+def recorded_runs(cell: str, folder: Path) -> list[dict[str, Any]]:
+    """What stands in them, each with the `key` of its run."""
+    return [{"key": path.stem.removeprefix(cell), **read_result(path)} for path in recorded_files(cell, folder)]
 
 
 def read_result(path: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from ..train import Interrupted, Trainer
 from ..tune import CHOSEN, with_chosen_temperature
 from ..workflow import resume, start, train_until_done
 from .figures import kept_numbers
-from .numbers import read_result, recorded_runs
+from .numbers import read_result, recorded_files
 from .record import record
 from .targets import Run, Target, minutes_of
 
@@ -60,7 +60,8 @@ def overview(
     done = sum(share == 1 for share in shares)
     whole = done == len(shares) and all((results / f"{name}.json").is_file() for name in target.benchmarks)
     words = "done" if whole else "partly" if any(shares) else "no data" if target.absent else "not run"
-    minutes = [0.0 if quick else minutes_here(run.cell, results) for run in runs]
+    each = {cell: 0.0 if quick else minutes_here(cell, results) for cell in target.cells}
+    minutes = [each[run.cell] for run in runs]
     left = sum((1 - share) * each for each, share in zip(minutes, shares, strict=True))
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
             "minutes": round(sum(minutes)), "minutes_left": round(left), "quick": quick}
@@ -86,8 +87,8 @@ def settings_of(run: Run, out: Path, results: Path, precision: str | None = None
 
 def recorded_precision(cell: str, results: Path) -> str | None:
     """Of its first recorded run."""
-    runs = recorded_runs(cell, results)
-    return runs[0]["recipe"]["run"].get("precision", "float32") if runs else None
+    paths = recorded_files(cell, results)
+    return read_result(paths[0])["recipe"]["run"].get("precision", "float32") if paths else None
 
 
 def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, precision: str | None = None) -> None:
