@@ -182,12 +182,13 @@ def test_the_scoreboard_answers_for_each_pair_and_sums_up(folder):
     text = scoreboard(folder)
     assert ("| `ptb-small-random-sgld` | perplexity | yes, -7.00 (one run) | yes, -9.00 (one run) | yes, -5.00 "
             "(one run) | yes, -6.00 (one run) | 117.36 | 109.00 | yes |") in text
-    assert "the paper's claim): 1 yes (1 of one run), 0 level, 0 no;" in text
+    assert "the paper's claim): single runs 1 yes;" in text
     assert text.endswith("better than the paper's in 1 of 1 columns.")
     (folder / "ptb-small-random-sgd.seed1.json").write_text(json.dumps(result(123.0, 116.0, 109.0)))
     text = scoreboard(folder)
     assert "| yes, -5.50 (± 2.12)" not in text  # two runs tell little
     assert "| level, -5.50 (± 2.12) |" in text
+    assert "the paper's claim): tested 1 level;" in text
     (folder / "ptb-small-random-sgld-tempered.json").write_text("{}")  # no cell of the table: nothing changes
     assert scoreboard(folder) == text
 

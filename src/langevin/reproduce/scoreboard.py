@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,11 @@ def in_sum(rows: list[dict[str, Any]]) -> str:
 
 
 def counted(answers: list[dict[str, Any]]) -> str:
-    """Each answer with its number; single runs, which have no error bar, are told apart."""
+    """Answers of a test, and apart from them those of single runs, which have no error bar."""
     words = []
-    for answer in ("yes", "level", "no"):
-        given = [each for each in answers if each["answer"] == answer]
-        alone = sum(each["std"] is None for each in given)
-        words.append(f"{len(given)} {answer}" + (f" ({alone} of one run)" if alone else ""))
-    return ", ".join(words)
+    for kind, some in {"tested": [each for each in answers if each["std"] is not None],
+                       "single runs": [each for each in answers if each["std"] is None]}.items():
+        counts = Counter(each["answer"] for each in some)
+        given = ", ".join(f"{counts[answer]} {answer}" for answer in ("yes", "level", "no") if counts[answer])
+        words += [f"{kind} {given}"] if some else []
+    return " and ".join(words)
