@@ -18,7 +18,7 @@ from .errors import LangevinError
 from .evaluate import evaluate
 from .posterior.select import COLLECTIONS
 from .posterior.store import Sample
-from .products import bfloat16_pays
+from .processor import bfloat16_is_slow
 from .recipe import Recipe
 from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import abandoned
@@ -54,7 +54,7 @@ def refuse_open_choice(recipe: Recipe) -> None:
 
 
 def warn_of_slow_products(recipe: Recipe) -> None:
-    if recipe.run.precision == "bfloat16" and recipe.run.device == "cpu" and not bfloat16_pays():
+    if recipe.run.precision == "bfloat16" and recipe.run.device == "cpu" and bfloat16_is_slow():
         log.warning("precision = bfloat16 is slower than float32 on this processor; set precision=float32")
 
 
@@ -67,6 +67,7 @@ def resume(path: Path) -> Trainer:
         from .distill import resume_student  # it stands on this file
 
         return resume_student(folder)
+    warn_of_slow_products(folder.recipe)
     return Trainer(folder, open_run_task(folder))
 
 

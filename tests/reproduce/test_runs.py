@@ -7,7 +7,7 @@ import pytest
 
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
-from langevin.reproduce import runs
+from langevin.reproduce import precision, runs
 from langevin.reproduce.targets import TARGETS, minutes_of
 
 README = Path(__file__).parents[2] / "README.md"
@@ -110,26 +110,58 @@ def test_what_was_chosen_automatically_is_of_the_same_recipe(tmp_path):
             runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
 
 
-@pytest.mark.parametrize("pays", [True, False])
-def test_new_runs_of_a_cell_are_of_the_precision_of_those_recorded_unless_slow(tmp_path, monkeypatch, pays):
-    monkeypatch.setattr(runs, "bfloat16_pays", lambda: pays)
+@pytest.mark.parametrize("slow", [True, False])
+def test_new_runs_of_a_cell_are_of_the_precision_of_those_recorded_unless_slow(tmp_path, monkeypatch, slow):
+    monkeypatch.setattr(precision, "bfloat16_is_slow", lambda: slow)
     first, second = TARGETS["wp"].runs(("wp-rnn-psgld",), seeds=2)
     assert runs.settings_of(second, tmp_path / "runs", tmp_path) == second.overrides
     recipe = load_recipe(first.recipe, ["precision=bfloat16"])
     (tmp_path / f"{first.name}.json").write_text(json.dumps({"recipe": recipe.model_dump(mode="json")}))
-    usual = "bfloat16" if pays else "float32"
+    usual = "float32" if slow else "bfloat16"
     assert runs.settings_of(second, tmp_path / "runs", tmp_path)[0] == f"precision={usual}"
     assert runs.settings_of(second, tmp_path / "runs", tmp_path, "float32")[0] == "precision=float32"
 
 
 def test_minutes_are_those_of_this_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "slowness", {"float32": 2.0, "bfloat16": 0.5}.get)
-    assert runs.minutes_here("wp-rnn-psgld", tmp_path) == 2 * minutes_of("wp-rnn-psgld")
+    monkeypatch.setattr(precision, "slowness", {"float32": 2.0, "bfloat16": 0.5}.get)
+    assert precision.minutes_here("wp-rnn-psgld", tmp_path) == 2 * minutes_of("wp-rnn-psgld")
     recipe = load_recipe("wp-rnn-psgld", ["precision=bfloat16"])
     (tmp_path / "wp-rnn-psgld.json").write_text(json.dumps({"recipe": recipe.model_dump(mode="json")}))
-    for pays, factor in ((True, 0.5), (False, 2.0)):
-        monkeypatch.setattr(runs, "bfloat16_pays", lambda pays=pays: pays)
-        assert runs.minutes_here("wp-rnn-psgld", tmp_path) == factor * minutes_of("wp-rnn-psgld")
+    for slow, factor in ((False, 0.5), (True, 2.0)):
+        monkeypatch.setattr(precision, "bfloat16_is_slow", lambda slow=slow: slow)
+        assert precision.minutes_here("wp-rnn-psgld", tmp_path) == factor * minutes_of("wp-rnn-psgld")
+
+
+def test_precisions_that_are_not_as_recorded_or_slow_are_told(monkeypatch, caplog):
+    monkeypatch.setattr(precision, "bfloat16_is_slow", lambda: True)
+    with caplog.at_level("INFO", "langevin"):
+        precision.tell_precisions({"new": "float32", "begun": "bfloat16"}, {"begun"},
+                                  {"new": "bfloat16", "begun": "bfloat16"})
+    assert ["1 new in float32" in caplog.messages[0], "1 runs go on in bfloat16" in caplog.messages[1]] == [True, True]
+    monkeypatch.setattr(precision, "bfloat16_is_slow", lambda: False)
+    caplog.clear()
+    precision.tell_precisions({"begun": "bfloat16"}, {"begun"}, {"begun": "bfloat16"})
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("content", ['{"a": 1}', '{"recipe": 3}', '{"rec', "[]"])
+def test_a_damaged_file_does_not_hide_the_list_of_targets(cli, tmp_path, content):
+    (tmp_path / "wp-rnn-psgld.json").write_text(content)
+    (tmp_path / "wp-gru-psgld.json").mkdir()
+    code, printed, _ = cli("reproduce", "--out", tmp_path / "runs", "--results", tmp_path)
+    assert code == 0
+    assert "Table 2: War and Peace" in printed
+    code, _, messages = cli("reproduce", "wp", "--dry", "--results", tmp_path)
+    assert code == 2
+    assert "expected recorded numbers in" in messages
+
+
+def test_figures_say_where_they_are(cli, tmp_path):
+    assert "Not drawn yet" in cli("reproduce", "words", "--dry", "--results", tmp_path)[1]
+    assert "words.png" in cli("reproduce", "words", "--dry", "--results", README.parent / "results")[1]
+    code, _, messages = cli("reproduce", "--precision", "float32")
+    assert code == 2
+    assert "name a target" in messages
 
 
 def test_a_run_that_fails_does_not_stop_the_others(langevin, tmp_path):
@@ -153,9 +185,9 @@ def test_pages_are_not_written_without_results(cli, tmp_path):
     page = tmp_path / "README.md"
     page.write_text("no place for tables")
     for arguments, message in {
-        ("--results", tmp_path / "absent"): "expected", ("--readme", page): "results:begin",
-        ("--readme", tmp_path / "absent.md"): "got nothing there",
-        ("--findings", tmp_path / "absent.md"): "got nothing there",
+        ("--results", tmp_path / "absent"): "got none", ("--results", page): "got none",
+        ("--results", README.parent / "results"): f"results:end --> in {page}",
+        ("--readme", tmp_path / "absent.md"): "got none", ("--findings", tmp_path): "got none",
     }.items():
         code, _, messages = cli("tables", "--docs", tmp_path / "page.md", "--results", tmp_path, "--readme", page,
                                 *arguments)

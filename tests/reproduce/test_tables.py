@@ -75,7 +75,8 @@ def test_a_difference_that_a_t_test_cannot_tell_is_level(folder):
 @pytest.mark.parametrize("values", [[1.0, 2.0], [1.0, 2.5, 1.2], [0.1, 0.5, 0.4, -0.1, 0.6], list(range(-3, 12))])
 @pytest.mark.parametrize("shift", [0.0, 0.4, 1.0, 3.0, 20.0])
 def test_levels_are_those_of_a_t_test(values, shift):
-    runs = [[{"key": f"seed{k}", "test": {"averaged": {"nll": value}}} for k, value in enumerate(numbers)]
+    runs = [[{"key": f"seed{k}", "test": {"averaged": {"nll": value}}, "recipe": {"run": {}}}
+             for k, value in enumerate(numbers)]
             for numbers in ([value + shift for value in values], [0.0] * len(values))]
     told = compared(runs[0], "averaged", runs[1], "averaged", "nll")
     p_value = scipy.stats.ttest_1samp([value + shift for value in values], 0).pvalue
@@ -165,7 +166,7 @@ def test_a_sweep_shows_what_settings_are_chosen_by(tmp_path):
     content["valid"]["averaged"] = {"perplexity": 115.0}
     (tmp_path / "ptb-small-successive-sgld.T0.1.json").write_text(json.dumps(content))
     text = table_of(target, load(tmp_path, target))
-    assert "| run | temperature | validation, average | last sample |" in text
+    assert "| run | T | validation, average | last sample |" in text
     assert "| `ptb-small-successive-sgld.T0.1` | 0.1 | 115.00 | 121.00 |" in text
 
 
@@ -178,17 +179,22 @@ def test_the_claims_in_the_findings_are_made_from_the_results():
     assert findings == refresh_findings(findings, ROOT / "results"), "run 'langevin tables'"
 
 
+def test_twins_of_two_precisions_are_told(folder):
+    path = folder / "ptb-small-random-sgd.json"
+    path.write_text(path.read_text().replace("float32", "bfloat16"))
+    assert "| yes, -5.00 (one run, of two precisions) |" in page(folder)
+
+
 def test_the_scoreboard_answers_for_each_pair_and_sums_up(folder):
     text = scoreboard(folder)
-    assert ("| `ptb-small-random-sgld` | perplexity | yes, -7.00 (one run) | yes, -9.00 (one run) | yes, -5.00 "
+    assert ("| `ptb-small-random-sgld` | 0.05 | perplexity | yes, -7.00 (one run) | yes, -9.00 (one run) | yes, -5.00 "
             "(one run) | yes, -6.00 (one run) | 117.36 | 109.00 | yes |") in text
-    assert "the paper's claim): single runs 1 yes;" in text
-    assert text.endswith("better than the paper's in 1 of 1 columns.")
+    assert "the paper's claim): single runs 1 yes\n" in text
+    assert text.endswith("better than the paper's in 1 of 1 columns")
     (folder / "ptb-small-random-sgd.seed1.json").write_text(json.dumps(result(123.0, 116.0, 109.0)))
     text = scoreboard(folder)
-    assert "| yes, -5.50 (± 2.12)" not in text  # two runs tell little
-    assert "| level, -5.50 (± 2.12) |" in text
-    assert "the paper's claim): tested 1 level;" in text
+    assert "| level, -5.50 (± 2.12) |" in text  # two runs tell little
+    assert "the paper's claim): tested 1 level\n" in text
     (folder / "ptb-small-random-sgld-tempered.json").write_text("{}")  # no cell of the table: nothing changes
     assert scoreboard(folder) == text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,9 +14,10 @@ from ..errors import LangevinError
 from ..files import write_atomic
 from ..report.from_markdown import rendered
 from ..report.terminal import counting, messages, screen, table
-from ..reproduce.figures import FIGURES, draw_figure
+from ..reproduce.figures import FIGURES, draw_figure, kept_numbers
 from ..reproduce.numbers import Recorded, load
 from ..reproduce.pages import body_of, claims_of, columns_of, not_run, page
+from ..reproduce.precision import minutes_here
 from ..reproduce.questions import COMPARED
 from ..reproduce.readme import refresh
 from ..reproduce.record import record as record_run
@@ -52,7 +54,7 @@ def reproduce(
     results: Annotated[Path | None, typer.Option(help="folder of recorded numbers (default: results)")] = None,
     precision: Annotated[
         Literal["float32", "bfloat16"] | None,
-        typer.Option(help="of the products in training (default: as begun or recorded, or the recipe's)"),
+        typer.Option(help="of the products in training (default: as begun or recorded, unless bfloat16 is slow here)"),
     ] = None,
     dry: Annotated[bool, typer.Option("--dry", help="show what is there, run nothing")] = False,
     as_json: Json = False,
@@ -65,6 +67,8 @@ def reproduce(
     if results.exists() and not results.is_dir():
         raise LangevinError(f"expected a folder of recorded numbers at {results}, got a file; name another --results")
     if target is None:
+        if precision is not None:
+            raise LangevinError(f"the list of targets has no precision, got --precision {precision}; name a target")
         if cells is not None:
             raise LangevinError(f"cells are those of a target, got --cells {cells!r} without one; name it, e.g. "
                                 f"'langevin reproduce sentences --cells {cells!r}'")
@@ -122,17 +126,23 @@ def show_targets(out: Path, results: Path, seeds: int | None, quick: bool, as_js
         print(json.dumps(listed))
         return
     lines = [
-        (o["target"], o["state"], f"{o['recorded']}/{o['runs']}",
-         *([] if quick else [f"{o['minutes_left']}/{o['minutes']}"]), in_brief(o["title"])) for o in listed
+        (o["target"], o["state"], f"{o['recorded']} of {o['runs']}",
+         *([] if quick else [f"{about(o['minutes_left'])} of {about(o['minutes'])}"]), in_brief(o["title"]))
+        for o in listed
     ]
-    columns = ("target", "state", "runs", *([] if quick else ["minutes left"]), "what")
-    title = QUICK if quick else ", with the minutes of one core of this machine that are left, and all"
+    columns = ("target", "state", "runs made", *([] if quick else ["minutes left"]), "what")
+    title = QUICK if quick else ", minutes of one core of this machine"
     screen.print(table(f"targets{title}", columns, lines, words=True, named=True))
 
 
+def about(minutes: float) -> str:
+    """Two digits: more cannot be foretold."""
+    return f"{float(f'{minutes:.2g}'):.0f}"
+
+
 def in_brief(title: str) -> str:
-    """What stands before the first comma or bracket, for a list."""
-    return title.partition(",")[0].partition(" (")[0]
+    """Without what is measured and other details, for a list."""
+    return title.partition(", test")[0].partition(" (")[0]
 
 
 def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> None:
@@ -143,14 +153,18 @@ def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> No
         print(json.dumps(told, default=vars))
         return
     parts = [f"{target.title}{QUICK if quick else ''}"]
-    if not target.figure:
-        parts += [body_of(target, recorded), not_run(target, recorded, quick=quick), columns_of(target, recorded),
-                  claims_of(target, recorded)]
-    page = "\n\n".join(filter(None, parts))
-    if screen.is_terminal:
-        screen.print(rendered(page, screen.width))
+    if target.figure:
+        picture = kept_numbers(target.name, results).with_suffix(".quick.png" if quick else ".png")
+        parts.append(f"See {picture}" if picture.is_file() else f"Not drawn yet: 'langevin reproduce {target.name}'")
+    else:
+        price = not_run(target, recorded, quick=quick, core="one core of this machine",
+                        minutes=lambda cell: float(about(minutes_here(cell, results))))
+        parts += [body_of(target, recorded), price, columns_of(target, recorded), claims_of(target, recorded)]
+    text = "\n\n".join(filter(None, parts))
+    if sys.stdout.isatty():
+        screen.print(rendered(text, screen.width))
     else:  # to a file or another program: Markdown as it stands
-        screen.print(Text(page), soft_wrap=True)
+        screen.print(Text(text), soft_wrap=True)
 
 
 def rows_of(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
@@ -183,11 +197,20 @@ def tables(
 ) -> None:
     """Make the tables of results in the README, in docs/findings.md and in docs/reproduce.md anew from the recorded
     numbers."""
-    for path in (readme, findings, results):
-        if not path.exists():
-            raise LangevinError(f"expected {path}, got nothing there; run this where the README and the results are, "
-                                f"or name them")
-    made = {readme: refresh(readme.read_text("utf-8"), results), docs: page(results),
-            findings: refresh_findings(findings.read_text("utf-8"), results)}
+    there = {path: page_at(path) for path in (readme, findings)}
+    if not any(load(results, target) for target in TARGETS.values()):
+        raise LangevinError(f"expected recorded numbers in the folder {results}, got none; name another --results")
+    made = {readme: refresh(there[readme], results, readme), docs: page(results),
+            findings: refresh_findings(there[findings], results, findings)}
     for path, text in made.items():
         write_atomic(path, text.encode())
+
+
+def page_at(path: Path) -> str:
+    """A page that is to be refreshed."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
+        raise LangevinError(f"expected a page to refresh at {path}, got none ({why}); run this where README and docs "
+                            f"are, or name them") from None

@@ -43,7 +43,7 @@ def headline(story: Story) -> Html:
 
 def by_validation(story: Story) -> str:
     """The score of the collection that validation chose: this page is about all samples, the commands average those."""
-    if story.evaluation is None or story.collection is None:
+    if story.evaluation is None or story.collection is None or story.split == "valid":  # chosen there: too good
         return ""
     how, count = story.collection["how"], story.collection["samples"]
     value = SAID[story.task.score].format(story.evaluation["curve"][how][count - 1])

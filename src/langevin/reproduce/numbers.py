@@ -51,6 +51,9 @@ def read_result(path: Path) -> dict[str, Any]:
     """One file of results, refused where it is none."""
     try:
         told = json.loads(path.read_text("utf-8"))
+    except OSError as problem:
+        raise LangevinError(f"expected recorded numbers in {path}, which cannot be read ({problem.strerror}); "
+                            f"{ANEW}") from None
     except ValueError as problem:
         raise LangevinError(f"expected recorded numbers in {path}, got no whole JSON ({problem}); {ANEW}") from None
     if not isinstance(told, dict) or not told:  # benchmarks and runs have few keys in common

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def table_of(target: Target, recorded: Recorded) -> str:
             *([of_paper(row, digits)] if target.paper else []), *(show(row[which], digits) for which in shown),
             *([difference] if target.paper else []), str(row["runs"]), row["precision"] or "—",
         ))
-    columns = ("run", *(["metric"] if several else []), "temperature", *(["paper"] if target.paper else []),
+    columns = ("run", *(["metric"] if several else []), "T", *(["paper"] if target.paper else []),
                *shown.values(), *(["ours − paper"] if target.paper else []), "runs", "precision")
     return markdown(columns, lines) if lines else ""
 
@@ -120,7 +120,8 @@ def answer_of(comparison: dict[str, Any] | None, digits: int) -> str:
         return "—"
     spread = "one run" if comparison["std"] is None else f"± {comparison['std']:.{digits}f}"
     answer = {"no": "**no**"}.get(comparison["answer"], comparison["answer"])
-    return f"{answer}, {comparison['difference']:+.{digits}f} ({spread})"
+    unlike = "" if comparison["one_precision"] else ", of two precisions"
+    return f"{answer}, {comparison['difference']:+.{digits}f} ({spread}{unlike})"
 
 
 def columns_of(target: Target, recorded: Recorded) -> str:
@@ -140,17 +141,20 @@ def columns_of(target: Target, recorded: Recorded) -> str:
     return f"{COLUMNS}\n\n{markdown(columns, lines)}"
 
 
-def not_run(target: Target, recorded: Recorded, *, quick: bool = False) -> str:
+def not_run(
+    target: Target, recorded: Recorded, *, quick: bool = False, minutes: Callable[[str], float] = minutes_of,
+    core: str = "one core (AVX2, 2.45 GHz) in float32",
+) -> str:
     """Which cells are missing and why: what they would cost, or that their data are not there."""
     missing = [cell for cell in target.cells if cell not in recorded]
     if not missing or target.absent:
         return f"Not run: {target.absent}." if missing else ""
     if quick:
         return f"Not run yet: {', '.join(f'`{cell}`' for cell in missing)}."
-    prices = {price: [f"`{cell}`" for cell in missing if minutes_of(cell) == price] for price in
-              sorted({minutes_of(cell) for cell in missing})}
+    prices = {price: [f"`{cell}`" for cell in missing if minutes(cell) == price] for price in
+              sorted({minutes(cell) for cell in missing})}
     each = [f"{', '.join(cells)} (about {price:g} minutes a run)" for price, cells in prices.items()]
-    return f"Not run yet: {'; '.join(each)}. Minutes of one core (AVX2, 2.45 GHz) in float32."
+    return f"Not run yet: {'; '.join(each)}. Minutes of {core}."
 
 
 def ablation_table(recorded: Recorded) -> str:

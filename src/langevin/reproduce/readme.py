@@ -29,19 +29,19 @@ NOTE = (
 )
 
 
-def refresh(readme: str, results: Path) -> str:
+def refresh(readme: str, results: Path, where: Path = Path("README.md")) -> str:
     """The README with its table made anew."""
     lines = [line for target in TARGETS.values() for line in lines_of(target, results)]
-    return between_marks(readme, f"{markdown(COLUMNS, lines)}\n\n{NOTE}")
+    return between_marks(readme, f"{markdown(COLUMNS, lines)}\n\n{NOTE}", where)
 
 
-def between_marks(page: str, made: str) -> str:
+def between_marks(page: str, made: str, where: Path) -> str:
     """A page with what stands between its marks replaced."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise LangevinError(f"expected the lines {BEGIN} and {END} in the page to refresh, got none; put them where "
-                            f"the table shall stand")
+        raise LangevinError(f"expected the lines {BEGIN} and {END} in {where}, got none; put them where the table "
+                            f"shall stand")
     return f"{before}{BEGIN}\n{made}\n{END}{after}"
 
 

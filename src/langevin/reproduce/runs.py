@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 from ..chains import resume_chains, start_chains
 from ..errors import LangevinError
-from ..products import bfloat16_pays, slowness
 from ..recipe import load_recipe
 from ..recipe.load import validate
 from ..runfolder import RECIPE, RunFolder, write_json
@@ -21,11 +19,10 @@ from ..train import Interrupted, Trainer
 from ..tune import CHOSEN, with_chosen_temperature
 from ..workflow import resume, start, train_until_done
 from .figures import kept_numbers
-from .numbers import read_result, recorded_files
+from .numbers import read_result
+from .precision import minutes_here, precision_of, recorded_precision, tell_precisions
 from .record import record
-from .targets import Run, Target, minutes_of
-
-log = logging.getLogger("langevin")
+from .targets import Run, Target
 
 
 def state(run: Run, out: Path, results: Path, *, folder_needed: bool = False) -> float:
@@ -60,35 +57,17 @@ def overview(
     done = sum(share == 1 for share in shares)
     whole = done == len(shares) and all((results / f"{name}.json").is_file() for name in target.benchmarks)
     words = "done" if whole else "partly" if any(shares) else "no data" if target.absent else "not run"
-    each = {cell: 0.0 if quick else minutes_here(cell, results) for cell in target.cells}
-    minutes = [each[run.cell] for run in runs]
+    prices = {cell: 0.0 if quick else minutes_here(cell, results) for cell in target.cells}
+    minutes = [prices[run.cell] for run in runs]
     left = sum((1 - share) * each for each, share in zip(minutes, shares, strict=True))
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
             "minutes": round(sum(minutes)), "minutes_left": round(left), "quick": quick}
 
 
-def minutes_here(cell: str, results: Path) -> float:
-    """Of one run on one core of this machine, in the precision that it would have."""
-    fast = recorded_precision(cell, results) == "bfloat16" and bfloat16_pays()
-    return minutes_of(cell) * slowness("bfloat16" if fast else "float32")
-
-
-def settings_of(run: Run, out: Path, results: Path, precision: str | None = None) -> tuple[str, ...]:
-    """The overrides of a run, its precision among them: as asked for, or as it was begun with, or that of the recorded
-    runs of its cell, so that one cell is not of two kinds (unless that is slow here); else the recipe's."""
-    folder = out / run.name
-    if precision is None and (folder / RECIPE).is_file():
-        precision = RunFolder(folder).recipe.run.precision
-    if precision is None:
-        precision = recorded_precision(run.cell, results)
-        precision = "float32" if precision == "bfloat16" and not bfloat16_pays() else precision
+def settings_of(run: Run, out: Path, results: Path, asked: str | None = None) -> tuple[str, ...]:
+    """The overrides of a run, its precision among them where it is not the recipe's."""
+    precision = precision_of(run, out, results, asked)
     return (*([f"precision={precision}"] if precision else []), *run.overrides)
-
-
-def recorded_precision(cell: str, results: Path) -> str | None:
-    """Of its first recorded run."""
-    paths = recorded_files(cell, results)
-    return read_result(paths[0])["recipe"]["run"].get("precision", "float32") if paths else None
 
 
 def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, precision: str | None = None) -> None:
@@ -131,10 +110,9 @@ def execute(
         told = command(run.recipe, out / run.name, result, settings_of(run, out, results, precision),
                        chains=run.chains, quick=quick)
         jobs.append(Job(run.name, told, out / f"{run.name}.log"))
-    if precision is None and not bfloat16_pays() and any(
-        recorded_precision(run.cell, results) == "bfloat16" for run in missing
-    ):
-        log.info("recorded runs are of bfloat16, which is slow on this processor: new ones are of float32")
+    tell_precisions({run.name: precision_of(run, out, results, precision) for run in missing},
+                    {run.name for run in missing if (out / run.name / RECIPE).is_file()},
+                    {run.name: recorded_precision(run.cell, results) for run in missing})
     failed: dict[str, str] = {}
 
     def ended(job: Job, code: int) -> None:

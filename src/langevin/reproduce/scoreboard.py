@@ -25,19 +25,19 @@ def scoreboard(results: Path) -> str:
     """The table and its sum."""
     rows = [row for target in TARGETS.values() if target.paper for row in rows_of(target, results)]
     lines = [
-        (f"`{row['sampler']}`", row["metric"],
+        (f"`{row['sampler']}`", ", ".join(f"{t:.3g}" for t in row["temperatures"]), row["metric"],
          *(answer_of(row[asked], DIGITS.get(row["metric"], 3)) for asked in ASKED),
          *(show(row[key], DIGITS.get(row["metric"], 3)) for key in ("best_of_paper", "best")),
          "yes" if row["better"] else "**no**")
         for row in rows
     ]
-    head = ("sampler", "metric", *ASKED.values(), "the paper's best", "our best of the column", "better")
+    head = ("sampler", "T", "metric", *ASKED.values(), "the paper's best", "our best of the column", "better")
     return f"{markdown(head, lines)}\n\n{in_sum(rows)}"
 
 
-def refresh_findings(findings: str, results: Path) -> str:
+def refresh_findings(findings: str, results: Path, where: Path = Path("findings.md")) -> str:
     """The page with its table made anew."""
-    return between_marks(findings, scoreboard(results))
+    return between_marks(findings, scoreboard(results), where)
 
 
 def rows_of(target: Target, results: Path) -> list[dict[str, Any]]:
@@ -47,6 +47,7 @@ def rows_of(target: Target, results: Path) -> list[dict[str, Any]]:
     columns = {(row["column"], row["metric"]): row for row in column_rows(target, recorded)}
     return [
         claim | {key: column[key] for key in ("column", "best_of_paper", "best", "better")}
+        | {"temperatures": sorted({run["temperature"] for run in recorded[claim["sampler"]]})}
         for claim in claims(target, recorded)
         if claim["metric"] in METRICS and claim["metric"] in target.metrics
         and f"{claim['sampler']}-tempered" not in recorded
@@ -59,8 +60,8 @@ def in_sum(rows: list[dict[str, Any]]) -> str:
     """How often each answer was given, and in how many columns our best is better than the paper's."""
     told = [f"{words}: {counted([row[asked] for row in rows if row[asked]])}" for asked, words in ASKED.items()]
     columns = {(row["column"], row["metric"]): row["better"] for row in rows}
-    return (f"In sum: {'; '.join(told)}. Our best number is better than the paper's in {sum(columns.values())} of "
-            f"{len(columns)} columns.")
+    told.append(f"our best number is better than the paper's in {sum(columns.values())} of {len(columns)} columns")
+    return "In sum:\n\n" + "\n".join(f"- {line}" for line in told)
 
 
 def counted(answers: list[dict[str, Any]]) -> str:
@@ -71,4 +72,4 @@ def counted(answers: list[dict[str, Any]]) -> str:
         counts = Counter(each["answer"] for each in some)
         given = ", ".join(f"{counts[answer]} {answer}" for answer in ("yes", "level", "no") if counts[answer])
         words += [f"{kind} {given}"] if some else []
-    return " and ".join(words)
+    return "; ".join(words)

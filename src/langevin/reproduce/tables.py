@@ -25,7 +25,6 @@ def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     rows = []
     for cell in target.cells:
         runs = recorded.get(cell, [])
-        precisions = {run["recipe"]["run"].get("precision", "float32") for run in runs}
         temperatures = sorted({run["temperature"] for run in runs})  # several where they were chosen
         for metric in target.metrics:
             printed = target.paper.get(cell, {}).get(metric)
@@ -34,10 +33,15 @@ def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
             rows.append({
                 "cell": cell, "metric": metric, "paper": printed, "paper_std": std_in_paper(target, cell, metric),
                 "runs": len(runs), **numbers,
-                "temperatures": temperatures, "precision": " and ".join(sorted(precisions)) or None,
+                "temperatures": temperatures, "precision": precisions(runs),
                 "difference": like.mean - printed if like and printed is not None else None,
             })
     return rows
+
+
+def precisions(runs: Sequence[Mapping[str, Any]]) -> str | None:
+    """All that occur among some runs."""
+    return " and ".join(sorted({run["recipe"]["run"].get("precision", "float32") for run in runs})) or None
 
 
 def std_in_paper(target: Target, cell: str, metric: str) -> float | None:
@@ -142,7 +146,8 @@ def compared(
     if difference.std is not None:
         limit = QUANTILES[min(difference.runs - 1, len(QUANTILES)) - 1] * difference.std / math.sqrt(difference.runs)
         answer = "level" if abs(difference.mean) <= limit else answer
-    return {"answer": answer, "difference": difference.mean, "std": difference.std, "runs": difference.runs}
+    return {"answer": answer, "difference": difference.mean, "std": difference.std, "runs": difference.runs,
+            "one_precision": precisions(mine) == precisions(its)}
 
 
 def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
@@ -235,6 +240,5 @@ def alternative_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]
         runs = recorded.get(cell, [])
         networks = {"averaged": runs[0]["samples"], "mc_dropout": MASKS}.get(which, 1) if runs else None
         numbers = {metric: ours(runs, which, metric) for metric in target.metrics}
-        precision = runs[0]["recipe"]["run"]["precision"] if runs else None
-        rows.append({"method": method, "cell": cell, "networks": networks, "precision": precision, **numbers})
+        rows.append({"method": method, "cell": cell, "networks": networks, "precision": precisions(runs), **numbers})
     return rows

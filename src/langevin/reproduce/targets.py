@@ -114,8 +114,8 @@ MINUTES = {
     "mpqa": 10, "trec": 6, "classify": 3.6, "classify.mpqa": 5, "classify.subj": 10,
 }
 """Of one run in float32 on one core of the reference of `products.py`, by how its name begins. Measured there: TREC and
-PTB-small successive; the others on a faster machine, times the ratio of these two (2.4), but for PTB-medium, PTB-large
-and Flickr30k, which follow from the others by their products."""
+PTB-small successive. The others in bfloat16 on a faster machine, times 2.4, the ratio of these two on both; War and
+Peace in float32 there, times 1.7. PTB-medium, PTB-large and Flickr30k follow from the others by their products."""
 SHORT = ("epochs=0.04", "burn_in=0.01", "sample_every=0.01", "cycle=0.03", "hidden=8", "threads=1")
 
 TARGETS = {
