@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from .numbers import load
+from .numbers import better, load
 from .pages import DIGITS, answer_of, markdown, refuse_quick, show
 from .readme import METRICS, between_marks
 from .tables import claims, column_rows
@@ -26,12 +26,13 @@ def scoreboard(results: Path) -> str:
     rows = [row for target in TARGETS.values() if target.paper for row in rows_of(target, results)]
     lines = [
         (f"`{row['sampler']}`", ", ".join(f"{t:.3g}" for t in row["temperatures"]), row["metric"],
+         "yes" if in_paper(row) else "no",
          *(answer_of(row[asked], DIGITS.get(row["metric"], 3)) for asked in ASKED),
          *(show(row[key], DIGITS.get(row["metric"], 3)) for key in ("best_of_paper", "best")),
          "yes" if row["better"] else "**no**")
         for row in rows
     ]
-    head = ("sampler", "T", "metric", *ASKED.values(), "the paper's best", "our best of the column", "better")
+    head = ("sampler", "T", "metric", "better than its twin in the paper", *ASKED.values(), "the paper's best", "our best of the column", "better")
     return f"{markdown(head, lines)}\n\n{in_sum(rows)}"
 
 
@@ -54,6 +55,14 @@ def rows_of(target: Target, results: Path) -> list[dict[str, Any]]:
         for (name, metric), column in columns.items()
         if metric == claim["metric"] and claim["sampler"].startswith(f"{name}-")
     ]
+
+
+def in_paper(row: dict[str, Any]) -> bool:
+    """Whether the sampler is better than its twin by the paper's own two numbers; it has one temperature only."""
+    numbers = {cell: values for target in TARGETS.values() for cell, values in target.paper.items()}
+    sampler, twin = (numbers[cell][row["metric"]] for cell in
+                     (row["sampler"].removesuffix("-tempered"), row["optimiser"]))
+    return better(row["metric"], sampler, twin)
 
 
 def in_sum(rows: list[dict[str, Any]]) -> str:
