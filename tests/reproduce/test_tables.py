@@ -187,8 +187,8 @@ def test_twins_of_two_precisions_are_told(folder):
 
 def test_the_scoreboard_answers_for_each_pair_and_sums_up(folder):
     text = scoreboard(folder)
-    assert ("| `ptb-small-random-sgld` | 0.05 | perplexity | yes | yes, -7.00 (one run) | yes, -9.00 (one run) | yes, -5.00 "
-            "(one run) | yes, -6.00 (one run) | 117.36 | 109.00 | yes |") in text
+    assert ("| `ptb-small-random-sgld` | 0.05 | perplexity | yes | yes, -7.00 (one run) | yes, -9.00 (one run) | "
+            "yes, -5.00 (one run) | yes, -6.00 (one run) | 117.36 | 109.00 | yes |") in text
     assert "the paper's claim): single runs 1 yes\n" in text
     assert text.endswith("better than the paper's in 1 of 1 columns")
     (folder / "ptb-small-random-sgd.seed1.json").write_text(json.dumps(result(123.0, 116.0, 109.0)))

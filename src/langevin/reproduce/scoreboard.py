@@ -32,7 +32,8 @@ def scoreboard(results: Path) -> str:
          "yes" if row["better"] else "**no**")
         for row in rows
     ]
-    head = ("sampler", "T", "metric", "better than its twin in the paper", *ASKED.values(), "the paper's best", "our best of the column", "better")
+    head = ("sampler", "T", "metric", "better than its twin in the paper", *ASKED.values(), "the paper's best",
+            "our best of the column", "better")
     return f"{markdown(head, lines)}\n\n{in_sum(rows)}"
 
 
