@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -14,6 +15,13 @@ CELLS: dict[str, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {"lstm": nn.LSTM
 
 State = tuple[Tensor, ...]
 """What one layer carries from batch to batch: (h, c) for an LSTM, (h,) for the others."""
+
+
+@cache
+def kernels_take_bfloat16() -> bool:
+    """Whether torch's recurrent kernels know bfloat16 on this processor; without AVX-512 the LSTM's fails in training,
+    and float32 takes its place."""
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 class Recurrent(nn.Module):
@@ -113,6 +121,10 @@ class Recurrent(nn.Module):
             outputs = [ways[0][0], *(out.flip(1) for out, _ in ways[1:])]
             states = zip(*(state for _, state in ways), strict=True)
             return torch.cat(outputs, -1), tuple(torch.stack(parts) for parts in states)
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not kernels_take_bfloat16():
+            with torch.autocast("cpu", enabled=False):
+                single = tuple(state.float() for state in before)
+                return self.run_kernel(x.float(), single, weights, bidirectional=bidirectional)
         options = (True, 1, 0.0, self.training, bidirectional, True)
         if self.cell == "lstm":
             x, h, c = torch.lstm(x, before, weights, *options)
