@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from langevin.nn import recurrent
 from langevin.nn.initialise import initialise
 from langevin.nn.language_model import LanguageModel
 from langevin.nn.recurrent import CELLS, Recurrent, detach
@@ -82,3 +83,16 @@ def test_initialisation(scheme):
     block = lstm.weight_hh_l0[:16]
     is_orthogonal = torch.allclose(block @ block.T, torch.eye(16), atol=1e-5)
     assert is_orthogonal == (scheme == "authors")
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+def test_kernels_that_do_not_know_bfloat16_run_in_float32(monkeypatch, cell):
+    monkeypatch.setattr(recurrent, "kernels_take_bfloat16", lambda: False)
+    stack = recurrent.Recurrent(cell, 5, 7, 2)
+    x = torch.randn(3, 4, 5)
+    expected, _ = stack(x)
+    with torch.autocast("cpu", torch.bfloat16):
+        got, _ = stack(x)
+    assert got.dtype == torch.float32
+    assert torch.equal(got, expected)
+    got.sum().backward()
