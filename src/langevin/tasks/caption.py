@@ -22,6 +22,7 @@ from ..nn.captioner import Captioner
 from ..nn.initialise import initialise
 from ..recipe import CaptionData, Recipe
 from .base import Batch, Carry, refuse_changed_data
+from .softmax import cross_entropy
 
 log = logging.getLogger("langevin")
 
@@ -99,8 +100,9 @@ class CaptionTask:
         return model
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
-        nll = self.word_nll(model, self.evaluated["train"].take(self.training.batch(epoch, index)))
-        return nll.sum() * (self.batches_per_epoch / self.num_data), None
+        """Mean over the words of the epoch's batches: a batch counts by its words."""
+        logits, words, _ = self.logits(model, self.training_batch(epoch, index), None)
+        return cross_entropy(logits, words, len(words) * self.batches_per_epoch / self.num_data), None
 
     def training_batch(self, epoch: int, index: int) -> Batch:
         return astuple(self.evaluated["train"].take(self.training.batch(epoch, index)))

@@ -21,6 +21,7 @@ from ..nn.language_model import LanguageModel
 from ..nn.recurrent import detach
 from ..recipe import Recipe, TextData
 from .base import Batch, Carry, refuse_changed_data
+from .softmax import cross_entropy
 
 
 class LanguageModelTask:
@@ -113,7 +114,7 @@ class LanguageModelTask:
         """Mean over the tokens of the batch; the last window of an epoch, if it is shorter, counts by its tokens."""
         logits, targets, after = self.logits(model, self.training_batch(epoch, index), carry if index else None)
         share = targets.numel() * self.batches_per_epoch / self.num_data if self.carries else 1.0
-        return F.cross_entropy(logits, targets) * share, after
+        return cross_entropy(logits, targets, share), after
 
     def training_batch(self, epoch: int, index: int) -> Batch:
         return self.training.batch(epoch, index)
