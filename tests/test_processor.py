@@ -1,9 +1,12 @@
 import logging
+import math
 
+import pytest
 import torch
 
 from langevin import processor, workflow
 from langevin.chains import start_chains
+from langevin.errors import LangevinError
 
 
 def test_a_product_is_timed_on_one_thread_and_threads_come_back(monkeypatch):
@@ -21,6 +24,34 @@ def test_only_what_clearly_takes_longer_is_slow(monkeypatch):
         monkeypatch.setattr(processor, "product_seconds", seconds.__getitem__)
         assert processor.bfloat16_is_slow() is slow
         assert processor.slowness("float32") == 1 / processor.REFERENCE
+
+
+@pytest.fixture
+def announced(monkeypatch):
+    """A processor that announces tiles, and a trial of our own."""
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    for known in (processor.bfloat16_works, processor.product_seconds):
+        known.cache_clear()
+    yield lambda trial: monkeypatch.setattr(processor, "TRIAL", trial)
+    for known in (processor.bfloat16_works, processor.product_seconds):
+        known.cache_clear()
+
+
+@pytest.mark.parametrize("trial", ["import os, signal; os.kill(os.getpid(), signal.SIGILL)", "raise RuntimeError"])
+def test_tiles_that_are_announced_and_fail_are_refused(trial, announced, tiny, tmp_path):
+    announced(trial)
+    assert processor.product_seconds("bfloat16") == math.inf
+    assert processor.bfloat16_is_slow()
+    with pytest.raises(LangevinError, match=r"got one that announces AMX .* set precision=float32, or .* ONEDNN"):
+        workflow.start(tiny("precision=bfloat16"), tmp_path / "half")
+    assert not (tmp_path / "half").exists()
+    workflow.start(tiny(), tmp_path / "single")
+
+
+def test_tiles_that_work_are_used(announced):
+    announced("pass")
+    assert processor.bfloat16_works()
+    assert processor.product_seconds("bfloat16") < 1
 
 
 def test_a_slow_precision_is_told_and_taken(tiny, tmp_path, monkeypatch, caplog):

@@ -14,7 +14,7 @@ from .side_by_side import Job, langevin_command, run_side_by_side
 from .startup import available_cores
 from .tasks import open_task
 from .train import prepare_device
-from .workflow import refuse_open_choice, warn_of_slow_products
+from .workflow import check_precision, refuse_open_choice
 
 LOG = "log.txt"
 """In each chain's folder: what its process said."""
@@ -28,7 +28,7 @@ def start_chains(
         raise LangevinError(f"chains must be at least 1, got {chains}")
     prepare_device(recipe)
     refuse_open_choice(recipe)
-    warn_of_slow_products(recipe)
+    check_precision(recipe)
     task = open_task(recipe)
     if overwrite and (out / RECIPE).is_file():
         shutil.rmtree(out)

@@ -18,7 +18,7 @@ from .errors import LangevinError
 from .evaluate import evaluate
 from .posterior.select import COLLECTIONS
 from .posterior.store import Sample
-from .processor import bfloat16_is_slow
+from .processor import REMEDY, bfloat16_is_slow, bfloat16_works
 from .recipe import Recipe
 from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import abandoned
@@ -38,7 +38,7 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str
     """A trainer in a new run folder, which remembers what is said `about` it."""
     prepare_device(recipe)
     refuse_open_choice(recipe)
-    warn_of_slow_products(recipe)
+    check_precision(recipe)
     task = open_task(recipe)
     if overwrite and (out / RECIPE).is_file():
         shutil.rmtree(out)
@@ -53,8 +53,14 @@ def refuse_open_choice(recipe: Recipe) -> None:
         )
 
 
-def warn_of_slow_products(recipe: Recipe) -> None:
-    if recipe.run.precision == "bfloat16" and recipe.run.device == "cpu" and bfloat16_is_slow():
+def check_precision(recipe: Recipe) -> None:
+    """Refuse bfloat16 where it does not work, and say so where it is slow."""
+    if recipe.run.precision != "bfloat16" or recipe.run.device != "cpu":
+        return
+    if not bfloat16_works():
+        raise LangevinError(f"expected a processor that multiplies in bfloat16, got one that announces AMX and fails "
+                            f"at it; set precision=float32, or the environment variable {REMEDY}")
+    if bfloat16_is_slow():
         log.warning("precision = bfloat16 is slower than float32 on this processor; set precision=float32")
 
 
@@ -67,7 +73,7 @@ def resume(path: Path) -> Trainer:
         from .distill import resume_student  # it stands on this file
 
         return resume_student(folder)
-    warn_of_slow_products(folder.recipe)
+    check_precision(folder.recipe)
     return Trainer(folder, open_run_task(folder))
 
 
