@@ -42,6 +42,16 @@ def test_quick_run_without_peers(tmp_path):
     assert (tmp_path / "speed.png").stat().st_size < 100_000
 
 
+def test_quick_softmax(tmp_path):
+    command = [sys.executable, "-m", "benchmarks.softmax", "--quick", "--rounds", "2", "--json", str(tmp_path / "told")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    told = json.loads((tmp_path / "told").read_text())
+    assert told == json.loads(done.stdout)
+    assert {"PTB-small, alone, float32", "PTB-medium, training step, float32"} <= set(told["cases"])
+    assert all(case["torch_to_ours"]["ratio"] > 0 for case in told["cases"].values())
+
+
 def test_page_and_results_agree():
     results = json.loads((ROOT / "results" / "bench.json").read_text())
     assert set(results) == KEYS
