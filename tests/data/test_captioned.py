@@ -91,6 +91,7 @@ def test_a_known_set_as_token_lines_with_features_beside(flickr30k):
     captions, features = open_captioned("flickr30k", None)
     assert {split: len(names) for split, names in captions.splits.items()} == {"train": 27, "valid": 9, "test": 9}
     assert features.source == str(flickr30k / "features.npy")
+    assert DATASETS["flickr30k"].state()["state"] == "found"
     assert images_with_features(captions, features, allow_missing=False)["test"] == captions.splits["test"]
     (flickr30k / "features.npy").rename(flickr30k / "resnet50_pool5_f16.npy")
     (flickr30k / "features_names.txt").rename(flickr30k / "resnet50_names.txt")
@@ -104,6 +105,7 @@ def test_token_lines_of_a_known_set_need_lists_and_features(flickr30k):
         open_captioned("flickr30k", None)
     (flickr30k / "more.npy").unlink()
     (flickr30k / "features.npy").unlink()
+    assert DATASETS["flickr30k"].state()["state"] == "missing"
     with pytest.raises(LangevinError, match=r"flickr30k is not there: looked for .*resnet50_pool5_f16.npy"):
         open_captioned("flickr30k", None)
     (flickr30k / "val.txt").unlink()

@@ -15,7 +15,6 @@ from ..errors import LangevinError
 from .captions import (
     CAPTIONED,
     SPLITS,
-    TOKENS,
     Captions,
     checked,
     encode,
@@ -26,6 +25,7 @@ from .captions import (
 )
 from .datasets import DATASETS, DataSet
 from .image_features import SUFFIXES, ImageFeatures, features_from_bytes, read_features
+from .known_images import TOKENS
 from .vocab import END, Vocabulary
 
 

@@ -21,6 +21,7 @@ from ..files import A_FOLDER, no_file
 from .corpora import read_text
 from .datasets import DATASETS
 from .image_features import names_in
+from .known_images import TOKENS
 from .vocab import END, UNKNOWN, Vocabulary
 
 START = "<start>"
@@ -28,7 +29,6 @@ SPLITS = ("train", "valid", "test")
 LISTS = {"train": ("*train*.txt",), "valid": ("*dev*.txt", "*val*.txt"), "test": ("*test*.txt",)}
 """How the image lists of a token file are named, beside it."""
 WORD, NEITHER = re.compile(r"[^\W_]"), re.compile(r"[^\w\s]|_")
-TOKENS = ("*.token.txt", "*.token")
 KARPATHY = {"train": "train", "restval": "train", "val": "valid", "test": "test"}
 CAPTIONED = tuple(name for name, known in DATASETS.items() if "captions" in known.files)
 """The data sets that are captioned images."""

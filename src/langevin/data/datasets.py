@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import LangevinError
-from .known_images import IMAGE_SETS
+from .known_images import IMAGE_SETS, INSTEAD
 
 VARIABLE = "LANGEVIN_DATA"
 
@@ -44,6 +45,8 @@ class DataSet:
     how_to_get: str
     files: dict[str, File]
     inside: str = ""
+    instead: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Patterns of other files that will do, where people may bring their own."""
 
     @property
     def folder(self) -> Path:
@@ -67,10 +70,16 @@ class DataSet:
             )
         return raw
 
+    def has_another(self, key: str) -> bool:
+        """Whether one that will do is there instead of this file."""
+        return not (self.folder / self.files[key].name).is_file() and any(
+            any(self.folder.glob(pattern)) for pattern in self.instead.get(key, ())
+        )
+
     def state(self) -> dict[str, Any]:
         """What `langevin data` tells, JSON-ready."""
         problems = []
-        for key in self.files:
+        for key in filter(lambda key: not self.has_another(key), self.files):
             try:
                 self.read(key)
             except LangevinError as problem:
@@ -164,6 +173,6 @@ DATASETS = {
     ),
 }
 DATASETS |= {
-    name: DataSet(*about, {key: File(*file) for key, file in files.items()})
+    name: DataSet(*about, {key: File(*file) for key, file in files.items()}, instead=INSTEAD.get(name, {}))
     for name, (about, files) in IMAGE_SETS.items()
 }

@@ -8,6 +8,16 @@ from __future__ import annotations
 About = tuple[str, str, str, str]
 Listed = tuple[str, int, str, str]
 
+TOKENS = ("*.token.txt", "*.token")
+"""The caption file of Hodosh and others, with three lists of images beside it."""
+INSTEAD = {
+    "flickr30k": {
+        "captions": TOKENS, "features": ("*.npy", "*.npz", "*.safetensors"),
+        "names": ("*_names.txt", "*.npz", "*.safetensors"),
+    },
+}
+"""What people bring that is as good as the files named below, by patterns."""
+
 ASK = "Ask for the captions at the University of Illinois (Hodosh, Young and Hockenmaier), or take Karpathy's JSON. "
 
 IMAGE_SETS: dict[str, tuple[About, dict[str, Listed]]] = {
