@@ -6,7 +6,9 @@ import torch
 
 from langevin import processor, workflow
 from langevin.chains import start_chains
+from langevin.distill import Teaching, start_student
 from langevin.errors import LangevinError
+from langevin.workflow import Selection
 
 
 def test_a_product_is_timed_on_one_thread_and_threads_come_back(monkeypatch):
@@ -38,13 +40,16 @@ def announced(monkeypatch):
 
 
 @pytest.mark.parametrize("trial", ["import os, signal; os.kill(os.getpid(), signal.SIGILL)", "raise RuntimeError"])
-def test_tiles_that_are_announced_and_fail_are_refused(trial, announced, tiny, tmp_path):
+def test_tiles_that_are_announced_and_fail_are_refused(trial, announced, tiny, finished_run, tmp_path):
     announced(trial)
     assert processor.product_seconds("bfloat16") == math.inf
     assert processor.bfloat16_is_slow()
     with pytest.raises(LangevinError, match=r"got one that announces AMX .* set precision=float32, or .* ONEDNN"):
         workflow.start(tiny("precision=bfloat16"), tmp_path / "half")
     assert not (tmp_path / "half").exists()
+    with pytest.raises(LangevinError, match="got one that announces AMX"):
+        start_student(finished_run, tmp_path / "student", Selection(), Teaching(), overrides=["precision=bfloat16"])
+    assert not (tmp_path / "student").exists()
     workflow.start(tiny(), tmp_path / "single")
 
 

@@ -69,11 +69,11 @@ def resume(path: Path) -> Trainer:
     folder = RunFolder(path)
     if folder.chains:
         raise LangevinError(f"expected one run in {path}, got {len(folder.chains)} chains; use chains.resume_chains")
+    check_precision(folder.recipe)
     if "teacher" in folder.origin:
         from .distill import resume_student  # it stands on this file
 
         return resume_student(folder)
-    check_precision(folder.recipe)
     return Trainer(folder, open_run_task(folder))
 
 

@@ -178,7 +178,7 @@ def wide_vectors(typing, data):
     """Compile the loops of the function that says so with the widest vectors there are.
 
     For Intel's processors LLVM takes half of a 512-bit register, as wide vectors once made them slower; the noise
-    takes 1.8 times as long then.
+    takes 1.5 times as long then (`docs/speed.md`).
     """
 
     def generate(context, builder, signature, arguments):

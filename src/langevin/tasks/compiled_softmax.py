@@ -55,7 +55,7 @@ def exponential(x):
 
 @inlined
 def in_order(bits):
-    """The bits of a float32 as an integer that is greater when the number is, and back; NaN is the greatest."""
+    """The bits of a float32 as an integer that is greater when the number is, and back."""
     return i32(bits ^ i32(i32(bits >> SIGN) & ALL_BUT_SIGN))
 
 
