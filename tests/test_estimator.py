@@ -74,8 +74,9 @@ def test_answers(fitted):
     assert (fitted.predict(TEXTS) == fitted.classes_[proba.argmax(1)]).all()
     assert fitted.score(TEXTS, LABELS) > 0.9
     told = fitted.predict_with_uncertainty([*TEXTS[:3], ""])
-    assert told["probability"].tolist()[:3] == proba[:3].max(1).tolist()
-    assert (told["std"][:3] == std[:3][range(3), proba[:3].argmax(1)]).all()
+    # the same sentences in a smaller batch: a processor may add up its products in another order, in float32
+    np.testing.assert_allclose(told["probability"][:3], proba[:3].max(1), rtol=1e-6)
+    np.testing.assert_allclose(told["std"][:3], std[:3][range(3), proba[:3].argmax(1)], rtol=1e-4)
     assert told["empty"].tolist() == [False, False, False, True]
     assert set(told) == {"label", "probability", "std", "entropy", "mutual_information", "disagreement", "empty"}
     assert (told["entropy"] >= told["mutual_information"]).all()
