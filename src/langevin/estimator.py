@@ -61,7 +61,8 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """A recurrent classifier of texts whose answers are averages over posterior samples of its weights.
 
     `fit` holds out `validation_fraction` of the texts and stops after `patience` samples without a better validation
-    error of the running average. Samples are kept in `folder`, or in a temporary folder that goes with the estimator.
+    error of the running average. Samples are kept in `folder`, which must be empty, or (None, as cross-validation
+    needs it) in a temporary folder that goes with the estimator.
     `temperature="auto"` tries temperatures, priors and ceilings on the held-out texts first, for 0.2 to 0.28 of the
     epochs of the run; `settings_` says what came out. The optimisers (`sampler="rmsprop"` …) take neither temperature
     nor prior; both are then left out. `settings` are overrides of the recipe, such as `["lr_schedule=cyclical"]`.

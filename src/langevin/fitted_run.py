@@ -36,7 +36,7 @@ class FittedRun:
         if folder is None:
             return cls(Path())._in_temporary("run")
         made = cls(Path(folder))
-        refuse_used(made.path)
+        refuse_used(made.path, "choose another one, or None: each fit of a cross-validation needs its own")
         return made
 
     def _in_temporary(self, name: str) -> FittedRun:
@@ -99,9 +99,9 @@ def moved(recipe: Recipe, before: str, path: Path) -> Recipe:
     return recipe.model_copy(update={"data": data})
 
 
-def refuse_used(path: Path) -> None:
+def refuse_used(path: Path, way_out: str = "choose another one") -> None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise LangevinError(f"expected an empty folder for the run, {path} is not; choose another one")
+        raise LangevinError(f"expected an empty folder for the run, {path} is not; {way_out}")
 
 
 def data_beside(path: Path) -> Path:

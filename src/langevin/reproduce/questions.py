@@ -66,15 +66,15 @@ TREC_ALTERNATIVES: Variants = {
         (TO_THE_END, "sampler.name=sghmc", "beta=none", "eps=none", "lr=0.05", "friction=0.1")
     ),
 }
+PTB_CYCLES = ("burn_in=4", "lr_schedule=cyclical", "cycle=3", "cycle_explore=0.5", "cycle_floor=0.01")
 PTB_ALTERNATIVES: Variants = {
     "ptb-small-successive-sgd.four": Variant(
         ("epochs=3.25", "burn_in=2.75", "decay_after=1", "decay_every=0.25"), chains=4
     ),
     "ptb-small-successive-sgd.constant": Variant(("lr_schedule=constant",)),
     "ptb-small-successive-sgld.constant": Variant(("lr_schedule=constant",)),
-    "ptb-small-successive-sgld.cyclical": Variant(
-        ("burn_in=4", "lr_schedule=cyclical", "cycle=3", "cycle_explore=0.5", "cycle_floor=0.01")
-    ),
+    "ptb-small-successive-sgld.cyclical": Variant(PTB_CYCLES),
+    "ptb-small-successive-sgld.cyclical-T0": Variant((*PTB_CYCLES, "temperature=0")),
     "ptb-small-successive-sgld.sghmc": Variant(("sampler.name=sghmc", "lr=2.0", "friction=0.1")),
 }
 
@@ -157,6 +157,7 @@ COMPARED: dict[str, list[tuple[str, str, str]]] = {
         ("SGLD + dropout, averaged", "ptb-small-successive-sgld-dropout", "averaged"),
         ("SGLD, constant learning rate, averaged", "ptb-small-successive-sgld.constant", "averaged"),
         (f"SGLD, {CYCLES}, averaged", "ptb-small-successive-sgld.cyclical", "averaged"),
+        (f"SGLD, {CYCLES}, without noise, averaged", "ptb-small-successive-sgld.cyclical-T0", "averaged"),
         (f"{MOMENTUM}, averaged", "ptb-small-successive-sgld.sghmc", "averaged"),
     ],
 }
