@@ -109,3 +109,18 @@ def test_a_prompt_is_open_unless_it_ends_its_line(word_run):
     running = Vocabulary("word", vocabulary.tokens[:], running=True)
     running.numbers.pop(END)
     assert as_prompt(running, "the").tolist() == [the]
+
+
+def test_letters_of_several_bytes_without_the_training_text(cli, tmp_path):
+    text = tmp_path / "cafe.txt"
+    text.write_text("le café était déjà fermé à l'été " * 40, "utf-8")
+    start(load_recipe("text", [f"corpus={text}", "level=byte", *TINY]), tmp_path / "run").run()
+    text.unlink()
+    options = ["generate", tmp_path / "run", "--prompt", "le café ", "--length", "300", "--temperature", "1"]
+    whole = json.loads(cli(*options, "--json")[1])["text"]
+    assert "é" in whole
+    assert cli(*options)[1] == f"le café {whole}\n"
+    assert explain_run(tmp_path / "run", "été")["tokens"] == [r"\xa9", "t", r"\xc3", r"\xa9"]
+    code, _, said = cli("generate", tmp_path / "run")
+    assert code == 2
+    assert "cafe.txt" in said

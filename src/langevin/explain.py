@@ -13,17 +13,17 @@ from .errors import LangevinError
 from .posterior.average import LogMean
 from .runfolder import RunFolder
 from .train import prepare_device
-from .workflow import open_language_task
+from .workflow import language_model_of
 
 
 @torch.no_grad()
 def explain_run(path: Path, text: str) -> dict[str, Any]:
     """Tokens, their probability under each sample, the averaged probability, and the spread over the samples."""
     folder = RunFolder(path)
-    task = open_language_task(folder)
-    tokens = with_start(task.vocabulary, text)
     device = prepare_device(folder.recipe)
-    model = task.build_model().to(device).eval()
+    model, vocabulary = language_model_of(folder)
+    model = model.to(device).eval()
+    tokens = with_start(vocabulary, text)
     mean, each = LogMean(), []
     samples = folder.store().read()
     for sample in samples:
@@ -36,7 +36,7 @@ def explain_run(path: Path, text: str) -> dict[str, Any]:
     return {
         "run": str(path), "text": text, "steps": [sample.step for sample in samples],
         "chains": [sample.chain for sample in samples],
-        "tokens": [task.vocabulary.decode([t]).decode("utf-8", "replace") for t in tokens[1:].tolist()],
+        "tokens": [vocabulary.shown(t) for t in tokens[1:].tolist()],
         "each": [p.tolist() for p in each], "averaged": mean.value().exp().tolist(), "std": spread.tolist(),
         "nll": -mean.value().mean().item(),
     }

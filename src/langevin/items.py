@@ -76,7 +76,7 @@ class TextItems:
         self.columns.append((column + 1 + torch.arange(width)).repeat(height))
 
     def token(self, number: int) -> str:
-        return self.vocabulary.decode([number]).decode("utf-8", "replace") or self.vocabulary.tokens[number]
+        return self.vocabulary.shown(number) or self.vocabulary.tokens[number]
 
     def most_uncertain(self, made: Predictions, score: Tensor, top: int) -> list[dict[str, Any]]:
         """Tokens in their context: what the model expected there, and the tokens around with their own score."""

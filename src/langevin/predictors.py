@@ -102,7 +102,7 @@ class LanguagePredictor(Predictor):
         return self.vocabulary.decode(list(stream)).decode("utf-8", "replace")
 
     def _named(self, tokens: Tensor, p: Tensor, std: Tensor) -> list[Token]:
-        names = [self.vocabulary.decode([number]).decode("utf-8", "replace") for number in tokens.tolist()]
+        names = [self.vocabulary.shown(number) for number in tokens.tolist()]
         return [Token(*row) for row in zip(names, p.tolist(), std.tolist(), strict=True)]
 
 

@@ -14,8 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .data.vocab import Vocabulary
 from .errors import LangevinError
 from .evaluate import evaluate
+from .nn.language_model import LanguageModel
 from .posterior.select import COLLECTIONS
 from .posterior.store import Sample
 from .processor import REMEDY, bfloat16_is_slow, bfloat16_works
@@ -23,7 +25,7 @@ from .recipe import Recipe
 from .runfolder import RECIPE, RunFolder, write_json
 from .side_by_side import abandoned
 from .tasks import Task, open_task
-from .tasks.language_model import LanguageModelTask
+from .tasks.language_model import LanguageModelTask, model_of
 from .train import Trainer, prepare_device
 
 BEST = "best"
@@ -84,10 +86,19 @@ def open_run_task(folder: RunFolder) -> Task:
 
 def open_language_task(folder: RunFolder) -> LanguageModelTask:
     """The same, for what only language models can do."""
-    task = open_run_task(folder)
-    if not isinstance(task, LanguageModelTask):
-        raise LangevinError(f"expected the run of a language model in {folder.path}, got one of {task.name}")
-    return task
+    refuse_other_task(folder)
+    return LanguageModelTask(folder.recipe, folder.vocabulary, folder.origin)
+
+
+def language_model_of(folder: RunFolder) -> tuple[LanguageModel, Vocabulary]:
+    """The model of a run and its tokens, whose training text need not be there."""
+    refuse_other_task(folder)
+    return model_of(folder.recipe, folder.vocabulary), folder.vocabulary
+
+
+def refuse_other_task(folder: RunFolder) -> None:
+    if folder.recipe.task != LanguageModelTask.name:
+        raise LangevinError(f"expected the run of a language model in {folder.path}, got one of {folder.recipe.task}")
 
 
 def train_until_done(

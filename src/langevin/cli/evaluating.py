@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from ..report.summary import curve_table, evaluation_table, models_table
 from ..report.terminal import counting, messages, screen
 from ..runfolder import RunFolder
 from ..train import prepare_device
-from ..workflow import BEST, Selection, evaluate_run, open_language_task, select, usual
+from ..workflow import BEST, Selection, evaluate_run, language_model_of, open_language_task, select, usual
 from .app import Folder, Json, Overwrite, Quiet, SkipDamaged, app, say_skipped, takes_selection
 from .captioning import LengthPower, MaxLength
 
@@ -98,7 +99,9 @@ def generate(
     top_p: Annotated[float | None, typer.Option(help="keep the fewest tokens that hold this probability")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     select_: Annotated[str | None, typer.Option("--select", help="which collection (default: as evaluate)")] = None,
-    samples: Annotated[int | None, typer.Option(help="how many samples to average (default: 10, or the best)")] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="how many samples to average (default: 10, or the best)")
+    ] = None,
     skip_damaged: SkipDamaged = False,
     as_json: Json = False,
 ) -> None:
@@ -107,32 +110,35 @@ def generate(
     count = samples if how == BEST else samples or run.store().of_each(10)
     with counting("validation", as_json) as begin_choice:
         chosen, _ = select(run, Selection(how, count, 0, skip_damaged), begin_choice)
-    task = open_language_task(run)
-    model = task.build_model().to(prepare_device(run.recipe))
-    vocabulary = task.vocabulary
+    model, vocabulary = language_model_of(run)
+    model = model.to(prepare_device(run.recipe))
     tokens: list[int] = []
-    begin = task.evaluated["test"].streams[0, :1] if prompt is None else as_prompt(vocabulary, prompt)
-    prompt = vocabulary.decode(begin).decode("utf-8", "replace") if prompt is None else prompt
+    if prompt is None:
+        begin = open_language_task(run).evaluated["test"].streams[0, :1]
+        prompt = vocabulary.decode(begin).decode("utf-8", "replace")
+    else:
+        begin = as_prompt(vocabulary, prompt)
     stream = generate_tokens(
         model, chosen, begin, length, temperature=temperature, seed=seed, top_k=top_k, top_p=top_p
     )
+    letters = getincrementaldecoder("utf-8")("replace")  # of which a byte may be but a part
     if not as_json:
         sys.stdout.write(prompt)
     for token in stream:
         tokens.append(token)
         if not as_json:
-            sys.stdout.write(piece_of(vocabulary, token))
+            sys.stdout.write(letters.decode(piece_of(vocabulary, token)))
             sys.stdout.flush()
     if as_json:
         written = vocabulary.decode(tokens).decode("utf-8", "replace")
         print(json.dumps({"prompt": prompt, "text": written, "samples": len(chosen), "temperature": temperature}))
     else:
-        sys.stdout.write("\n")
+        sys.stdout.write(letters.decode(b"", final=True) + "\n")
 
 
-def piece_of(vocabulary: Vocabulary, token: int) -> str:
+def piece_of(vocabulary: Vocabulary, token: int) -> bytes:
     """What a token looks like while a text is written: words after a space, the end of a line as one."""
     if vocabulary.level != "word":
-        return vocabulary.decode([token]).decode("utf-8", "replace")
+        return vocabulary.decode([token])
     word = vocabulary.tokens[token]
-    return "\n" if word == END else f" {word}"
+    return b"\n" if word == END else f" {word}".encode()

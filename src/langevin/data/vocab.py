@@ -93,6 +93,10 @@ class Vocabulary:
             return "".join(tokens).encode()
         return " ".join(tokens).replace(f" {END} ", "\n").replace(f" {END}", "\n").replace(f"{END} ", "\n").encode()
 
+    def shown(self, number: int) -> str:
+        """One token by itself; a byte that is only a part of a letter as its number, \\xc3."""
+        return self.decode([number]).decode("utf-8", "backslashreplace")
+
     def __len__(self) -> int:
         return len(self.tokens)
 

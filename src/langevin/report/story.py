@@ -97,7 +97,7 @@ def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selecti
     text = torch.cat([prompt, torch.tensor(wrote)])
     piece = Piece(text[1:], lambda model, carry: read_on(text[None, :-1], False, model, None))
     summary = predict([piece], len(task.vocabulary), model, samples).summary
-    tokens = [task.vocabulary.decode([t]).decode("utf-8", "replace") for t in wrote]
+    tokens = [task.vocabulary.shown(t) for t in wrote]
     at = len(prompt) - 1
     return {
         "samples": len(samples), "prompt": task.vocabulary.decode(prompt).decode("utf-8", "replace"),
