@@ -18,6 +18,7 @@ import torch
 from rich.console import Console
 
 from langevin.files import write_atomic
+from langevin.processor import processor_name
 from langevin.runfolder import commit
 from langevin.startup import available_cores, prepare_process
 
@@ -63,7 +64,7 @@ def main() -> None:
         versions = worker.versions | versions
     results = {
         "quick": options.quick, "peers": peers, "rounds": options.rounds, "threads": torch.get_num_threads(),
-        "machine": {"processor": processor(), "cores": available_cores(), "system": platform.system(), "load": load},
+        "machine": {"processor": processor_name(), "cores": available_cores(), "system": platform.system(), "load": load},
         "versions": versions | {"python": platform.python_version()}, "commit": commit(),
         "minutes": (time.monotonic() - began) / 60, "ratios": required_ratios(results), **results,
     }  # fmt: skip
@@ -179,15 +180,6 @@ def publish(results: dict[str, Any], options: argparse.Namespace) -> None:
 
 def saying(section: str) -> Callable[[str], None]:
     return lambda text: messages.print(f"{section}: {text}")
-
-
-def processor() -> str:
-    """The processor's own name where the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.machine()
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ then torch takes several times as long as in float32. Or it announces more than 
 from __future__ import annotations
 
 import math
+import platform
 import subprocess
 import sys
 import time
 from functools import cache
+from pathlib import Path
 
 import torch
 
@@ -26,6 +28,15 @@ REFERENCE = 1.15e-3
 TRIAL = f"import torch; left, right = (torch.ones(n, {WIDTH}).bfloat16() for n in ({ROWS}, {WIDTH})); left @ right"
 REMEDY = "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
 """In the environment it keeps torch from the instructions that are announced and do not work."""
+
+
+def processor_name() -> str:
+    """As it calls itself, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
 
 
 @cache

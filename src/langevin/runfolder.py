@@ -20,6 +20,7 @@ from .data.vocab import Vocabulary
 from .errors import LangevinError
 from .files import write_atomic
 from .posterior.store import SampleStore
+from .processor import processor_name
 from .recipe import Recipe, load_recipe
 
 RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
@@ -184,16 +185,21 @@ def origin(recipe: Recipe) -> dict[str, Any]:
         "versions": {"langevin": version("langevin"), "torch": torch.__version__, "numpy": numpy.__version__,
                      "python": platform.python_version()},
         "commit": commit(),
-        "machine": {"system": platform.system(), "cores": os.cpu_count(), "device": recipe.run.device,
-                    "threads": recipe.run.threads or torch.get_num_threads()},
+        "machine": {"system": platform.system(), "processor": processor_name(), "cores": os.cpu_count(),
+                    "device": recipe.run.device, "threads": recipe.run.threads or torch.get_num_threads()},
     }
 
 
 def commit() -> str | None:
-    """The git commit of the source tree that this package runs from, if it is one."""
-    here = Path(__file__).resolve().parent
-    command = ["git", "-C", str(here), "log", "-1", "--format=%h"]
+    """The git commit of the source tree that this package runs from, if it is one; "-changed" where it was edited."""
+    here = Path(__file__).resolve()
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(here.parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip() or None
+        git("ls-files", "--error-unmatch", here.name)  # not the tree of someone who has installed it
+        return git("log", "-1", "--format=%h") + ("-changed" if git("diff", "--name-only", "HEAD", "--", ".") else "")
     except (OSError, subprocess.SubprocessError):
         return None

@@ -41,14 +41,14 @@ def test_a_figure_whose_numbers_are_kept_needs_no_run(cli, tmp_path):
     assert (code, "drawn" in messages) == (0, True)
     assert not (tmp_path / "runs").exists()
     listed = {o["target"]: o for o in json.loads(cli("reproduce", "--results", tmp_path, "--json")[1])}
-    assert (listed["words"]["state"], listed["captions"]["state"]) == ("done", "not run")
+    assert (listed["words"]["state"], listed["captions"]["recorded"]) == ("done", 0)
 
 
 def test_recorded_numbers_do_not_make_a_figure_that_needs_the_samples(tmp_path):
     (tmp_path / "ptb-small-successive-sgld.json").write_text('{"recipe": {"run": {}}}')
     target = TARGETS["words"]
     assert len(missing_runs(target, target.runs(), tmp_path / "runs", tmp_path)) == 1
-    assert overview(target, tmp_path / "runs", tmp_path)["state"] == "not run"
+    assert overview(target, tmp_path / "runs", tmp_path)["recorded"] == 0
 
 
 def test_numbers_that_are_missing_are_named(tmp_path):

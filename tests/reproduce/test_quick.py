@@ -17,17 +17,18 @@ Steps = list[tuple[str, tuple[str, ...], int]]
 WORDS: Steps = [
     ("ptb", ("ptb-small-random-sgld",), 2), ("samples", (), 1), ("ablation", ("ptb-small-random-sgld",), 1),
     ("words", (), 1), ("temperature-ptb", ("ptb-small-successive-sgld.T0.1",), 1),
-    ("alternatives-ptb", ("ptb-small-successive-sgld",), 1),
+    ("alternatives-ptb", tuple(f"ptb-small-successive-sgld.{way}" for way in ("cyclical-T0", "sghmc")), 1),
 ]
 SENTENCES: Steps = [
     ("sentences", ("trec-psgld",), 2), ("sentences", ("cr-psgld-dropout",), 2),
     ("ablation", ("trec-rmsprop", "trec-psgld"), 1), ("learning-curves", (), 1), ("uncertainty", (), 1),
     ("temperature-trec", ("trec-psgld.T2overN",), 1), ("vectors", ("cr-psgld-dropout.spacy",), 1),
-    ("chains", ("trec-psgld-dropout.full",), 1), ("auto", ("classify.auto",), 1),
+    ("chains", ("trec-psgld-dropout.four",), 1), ("auto", ("classify.auto",), 2),
     ("alternatives-trec", ("trec-rmsprop-dropout.four", "trec-rmsprop-dropout.full"), 1),
+    ("alternatives-trec", ("trec-psgld-dropout.cyclical",), 2),
 ]
-CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 1), ("time", ("flickr8k-psgld",), 1),
-                   ("noise", ("flickr8k-psgld",), 1)]
+CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 2), ("time", (), 1),
+                   ("noise", ("flickr8k-psgld.T0",), 1)]
 
 
 def reproduce(langevin, steps, folder):
@@ -51,7 +52,7 @@ def test_every_target_is_run():
 @pytest.mark.data
 def test_targets_of_penn_treebank(langevin, real_data, tmp_path):
     results = reproduce(langevin, WORDS, tmp_path)
-    assert len(list(results.glob("*.json"))) == 4
+    assert len(list(results.glob("*.json"))) == 6
 
 
 @pytest.mark.data

@@ -1,6 +1,7 @@
 """The quick version of a target runs, resumes what is there, and prints its table."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -147,13 +148,52 @@ def test_precisions_that_are_not_as_recorded_or_slow_are_told(monkeypatch, caplo
 @pytest.mark.parametrize("content", ['{"a": 1}', '{"recipe": 3}', '{"rec', "[]"])
 def test_a_damaged_file_does_not_hide_the_list_of_targets(cli, tmp_path, content):
     (tmp_path / "wp-rnn-psgld.json").write_text(content)
-    (tmp_path / "wp-gru-psgld.json").mkdir()
+    for target, name in {"time": "bench-captioning", "words": "figures/words"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.json").write_text("[]" if target == "words" else content)
+        code, _, messages = cli("reproduce", target, "--dry", "--json", "--results", tmp_path)
+        assert code == 2
+        assert "expected recorded numbers in" in messages
     code, printed, _ = cli("reproduce", "--out", tmp_path / "runs", "--results", tmp_path)
     assert code == 0
     assert "Table 2: War and Peace" in printed
     code, _, messages = cli("reproduce", "wp", "--dry", "--results", tmp_path)
     assert code == 2
     assert "expected recorded numbers in" in messages
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(cli, tmp_path):
+    (tmp_path / "wp-gru-psgld.json").mkdir()
+    code, _, messages = cli("reproduce", "wp", "--dry", "--results", tmp_path)
+    assert code == 2
+    assert "which cannot be read" in messages
+
+
+def test_what_lacks_its_data_is_told_and_not_begun(cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
+    listed = json.loads(cli("reproduce", "--results", tmp_path, "--out", tmp_path / "runs", "--json")[1])
+    assert {one["target"] for one in listed if one["state"] == "not run"} == {"wp", "chains"}
+    assert {one["state"] for one in listed} == {"not run", "no data"}
+    code, _, messages = cli("reproduce", "ptb", "--cells", "ptb-small-random-sgd", "--seeds", 1, "--results", tmp_path)
+    assert code == 2
+    assert "it needs ptb, not found in" in messages
+    assert not (tmp_path / "runs").exists()
+
+
+def test_missing_benchmarks_are_run_in_turn(cli, tmp_path, monkeypatch):
+    for name in ("flickr8k-rmsprop-dropout", "flickr8k-psgld", "bench-captioning"):
+        shutil.copy(README.parent / "results" / f"{name}.json", tmp_path)
+    listed = {one["target"]: one for one in json.loads(cli("reproduce", "--results", tmp_path, "--json")[1])}
+    assert [listed["time"][key] for key in ("state", "recorded", "runs")] == ["partly", 3, 4]
+    begun = []
+    monkeypatch.setattr(runs, "run_side_by_side", lambda jobs, at_once, **_: begun.extend([(at_once, *jobs)]))
+    code, printed, _ = cli("reproduce", "time", "--out", tmp_path / "runs", "--results", tmp_path)
+    assert code == 0
+    assert "17 samples : one sample" in printed
+    ((at_once, job),) = begun
+    assert (at_once, job.name) == (1, "bench-epochs-flickr8k")
+    assert job.command[1:4] == ["-m", "benchmarks.epochs", "flickr8k-psgld"]
+    assert job.command[-2:] == ["--json", str(tmp_path / "bench-epochs-flickr8k.json")]
 
 
 def test_figures_say_where_they_are(cli, tmp_path):

@@ -23,7 +23,7 @@ def result(single, averaged, chosen, temperature=0.0):
               {"single": single, "averaged": averaged}.items()}
     early = {"valid": [4.0, 4.5], "test": [averaged + 2, single]}
     each = {split: [{"nll": math.log(value), "perplexity": value} for value in early[split]] for split in early}
-    return {"temperature": temperature, "recipe": {"run": {"precision": "float32"}},
+    return {"temperature": temperature, "recipe": {"run": {"precision": "float32"}}, "samples": 1, "minutes": 1.0,
             "test": scores | {"each": each["test"]}, "valid": {"each": each["valid"]},
             "chosen": {"test": math.log(chosen)}}
 
@@ -81,6 +81,7 @@ def test_levels_are_those_of_a_t_test(values, shift):
     told = compared(runs[0], "averaged", runs[1], "averaged", "nll")
     p_value = scipy.stats.ttest_1samp([value + shift for value in values], 0).pvalue
     assert (told["answer"] == "level") == (p_value > 0.05)
+    assert compared(runs[0][:1], "averaged", runs[0][:1], "averaged", "nll")["answer"] == "level"  # the same number
 
 
 def test_calibration_is_compared_with_the_weights_of_the_least_nll():
@@ -150,6 +151,9 @@ def test_ablation_gives_both_readings_of_no_average(folder):
     assert "| ptb-small | ours, last weights | 120.00 | 122.00 ± 1.41 | 115.00 | 112.00 ± 2.83 | 1 and 2 |" in text
     assert "| ptb-small | ours, best sample | 117.00 | 114.00 ± 2.83 | 115.00 | 112.00 ± 2.83 | 1 and 2 |" in text
     assert "| ptb-small | ours, last weights − paper | -0.45 | -0.14 | +0.14 | +2.56 |  |" in text
+    order = "| ptb-small | both, averaging only, optimiser, noise only | both, noise only, averaging only, optimiser |"
+    assert f"{order} yes, -5.00 (one run) | yes, -7.00 (one run) |" in text
+    assert "| trec | both, averaging only, optimiser, noise only | — | — | — |" in text
 
 
 def test_temperatures_that_were_chosen_are_all_told(tmp_path):
@@ -228,9 +232,9 @@ def test_calibration_and_rejection_of_the_sentence_sets(tmp_path):
     areas = dict.fromkeys(STATISTICS, 0.02) | {"entropy": 0.01}
     kept = {"aurc": areas, "risk": 0.05, "coverage": 0.5, "held": True}
     for name, rejection in {"trec-psgld": kept, "trec-psgld.seed1": {"aurc": areas, "refused": "too few"}}.items():
-        content = {"temperature": 0.1, "recipe": {"run": {}}, "chosen": {"test": 8.0}, "rejection": rejection,
-                   "test": {"single": scores, "averaged": scores | {"nll": 0.2}, "each": [scores]},
-                   "valid": {"each": [scores]}}
+        content = {"temperature": 0.1, "recipe": {"run": {}}, "samples": 1, "minutes": 1.0, "chosen": {"test": 8.0},
+                   "rejection": rejection, "valid": {"each": [scores]},
+                   "test": {"single": scores, "averaged": scores | {"nll": 0.2}, "each": [scores]}}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     runs = load(tmp_path, TARGETS["sentences"])["trec-psgld"]
     assert ours(runs, "chosen", "error").mean == 8
@@ -247,7 +251,8 @@ def test_statistics_are_compared_by_the_ratio_of_their_areas(tmp_path):
     """A set with four times the area weighs as much as the other; one without errors does not weigh."""
     for name, areas in {"mr-psgld": (0.4, 0.1), "trec-psgld": (0.01, 0.04), "cr-psgld": (0.0, 0.0)}.items():
         one = dict(zip(STATISTICS, (*areas, *areas), strict=True))
-        (tmp_path / f"{name}.json").write_text(json.dumps({"rejection": {"aurc": one, "refused": "too few"}}))
+        content = result(9.0, 8.0, 7.0) | {"rejection": {"aurc": one, "refused": "too few"}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
     target = TARGETS["sentences"]
     told = {row["set"]: list(row["excess"].values())[:2] for row in rejection_summary(target, load(tmp_path, target))}
     assert told["mr"] == [pytest.approx(4), 1]

@@ -251,7 +251,8 @@ def test_santa_anneals_the_noise(anneal):
 BAD = [
     *(("sgld", "num_data", value) for value in (0, -1, math.nan)),
     ("sgld", "lr", -1.0), ("sgld", "lr", math.nan), ("sgld", "temperature", -1.0), ("sgld", "prior_var", 0.0),
-    ("sgld", "prior_var", -1.0), ("sgld", "seed", -1),
+    ("sgld", "prior_var", -1.0), ("sgld", "seed", -1), ("sgld", "seed", 1.5), ("sgld", "seed", "a"),
+    *(("sgld", setting, value) for setting in ("num_data", "lr", "temperature") for value in (math.inf, None, "1")),
     ("psgld", "beta", 1.0), ("psgld", "beta", -0.1), ("psgld", "eps", -1e-8), ("psgld", "preconditioner", "adam"),
     ("psgld", "ceiling", 0.0),
     ("sghmc", "friction", 0.0), ("sghmc", "friction", 1.5), ("sgnht", "friction", 0.0),
@@ -274,6 +275,24 @@ def test_shared_settings_are_refused_by_every_sampler(name):
     for setting, value in (("num_data", 0), ("lr", -1.0), ("temperature", -1.0), ("prior_var", 0.0)):
         with pytest.raises(ValueError, match=rf"^{setting} must be .+, got {value}; .+"):
             make(name, [parameter(2)], **({"lr": 0.1, "num_data": 10} | {setting: value}))
+
+
+@every_sampler
+def test_a_misspelt_setting_of_a_group_is_refused(name):
+    with pytest.raises(ValueError, match=r"^temprature must be a setting of this sampler, got 0.1; .* temperature\?"):
+        make(name, [{"params": [parameter(2)], "temprature": 0.1}], lr=0.1, num_data=10)
+
+
+@every_sampler
+def test_the_state_of_another_optimiser_is_refused_before_anything_changes(name):
+    theta = parameter(2)
+    sampler = make(name, [theta], lr=0.1, num_data=10, temperature=0.3)
+    with pytest.raises(ValueError, match=r"^state_dict must be of a \w+, got one without .*num_data"):
+        sampler.load_state_dict(torch.optim.RMSprop([theta], lr=0.5).state_dict())
+    assert (sampler.param_groups[0]["lr"], sampler.param_groups[0]["temperature"]) == (0.1, 0.3)
+    if name in ("psgld", "santa"):
+        with pytest.raises(ValueError, match=r"got one without .*preconditioner"):
+            sampler.load_state_dict(make("sgld", [theta], lr=0.1, num_data=10).state_dict())
 
 
 @every_sampler

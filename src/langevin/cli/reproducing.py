@@ -14,14 +14,21 @@ from ..errors import LangevinError
 from ..files import write_atomic
 from ..report.from_markdown import rendered
 from ..report.terminal import counting, messages, screen, table
-from ..reproduce.figures import FIGURES, draw_figure, kept_numbers
-from ..reproduce.numbers import Recorded, load
+from ..reproduce.figures import FIGURES, draw_figure, is_drawn, kept_numbers
+from ..reproduce.numbers import Recorded, load, read_result
 from ..reproduce.pages import body_of, claims_of, columns_of, not_run, page
 from ..reproduce.precision import minutes_here
 from ..reproduce.questions import COMPARED
 from ..reproduce.readme import refresh
 from ..reproduce.record import record as record_run
-from ..reproduce.runs import execute, missing_runs, overview, refuse_other_recipes
+from ..reproduce.runs import (
+    execute,
+    execute_benchmarks,
+    missing_benchmarks,
+    missing_runs,
+    overview,
+    refuse_other_recipes,
+)
 from ..reproduce.scoreboard import refresh_findings
 from ..reproduce.tables import (
     ablation_rows,
@@ -43,7 +50,7 @@ QUICK = " (QUICK: tiny models, the numbers mean nothing)"
 def reproduce(
     target: Annotated[str | None, typer.Argument(help="a table or figure; none: list them with their state")] = None,
     cells: Annotated[
-        str | None, typer.Option(help="only these cells: names or patterns like 'trec-*', separated by commas")
+        str | None, typer.Option(help="run only these cells: names or patterns like 'trec-*', separated by commas")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="minutes instead of hours; the numbers mean nothing")] = False,
     seeds: Annotated[
@@ -86,6 +93,8 @@ def reproduce(
             refuse_other_recipes(runs, out, results, precision)
         make_folder(results)
         failed = run_missing(missing_runs(chosen, runs, out, results), out, results, jobs, precision, quick, as_json)
+        if not (failed or quick or asked):
+            failed = measure_missing(chosen, out, results, as_json)
         if chosen.name in FIGURES and not failed:
             messages.print(f"drawn: {draw_figure(chosen.name, out, results, quick=quick)}", soft_wrap=True)
     show_target(chosen, results, quick, as_json)
@@ -120,6 +129,16 @@ def run_missing(
             raise typer.Exit(130) from None
 
 
+def measure_missing(target: Target, out: Path, results: Path, quiet: bool) -> dict[str, str]:
+    """Times, once nothing else runs; what failed, with its last words."""
+    missing = missing_benchmarks(target, results)
+    if not missing:
+        return {}
+    with counting("benchmarks", quiet) as begin:
+        advance = begin(len(missing))
+        return execute_benchmarks(target, out, results, lambda name: advance())
+
+
 def show_targets(out: Path, results: Path, seeds: int | None, quick: bool, as_json: bool) -> None:
     listed = [overview(target, out, results, seeds, quick=quick) for target in TARGETS.values()]
     if as_json:
@@ -148,7 +167,8 @@ def in_brief(title: str) -> str:
 def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> None:
     recorded = load(results, target)
     if as_json:
-        told = {"target": target.name, "quick": quick, "rows": rows_of(target, recorded),
+        drawn = read_result(kept_numbers(target.name, results)) if is_drawn(target.name, results) else None
+        told = {"target": target.name, "quick": quick, "rows": rows_of(target, recorded), "figure": drawn,
                 "columns": column_rows(target, recorded), "claims": claims(target, recorded)}
         print(json.dumps(told, default=vars))
         return

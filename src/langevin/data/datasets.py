@@ -76,6 +76,10 @@ class DataSet:
             any(self.folder.glob(pattern)) for pattern in self.instead.get(key, ())
         )
 
+    def is_there(self) -> bool:
+        """All its files or others that will do, whatever is in them."""
+        return all((self.folder / file.name).is_file() or self.has_another(key) for key, file in self.files.items())
+
     def state(self) -> dict[str, Any]:
         """What `langevin data` tells, JSON-ready."""
         problems = []

@@ -34,14 +34,15 @@ Line = tuple[Sequence[float], Sequence[float]]
 """What stands at x, and its heights."""
 
 
-def save_figure(path: Path, draw: Callable[[Axes], None], size: tuple[float, float] = (5.0, 3.8)) -> None:
-    """Draw on fresh axes and write them; the suffix of the file says the format, `size` is in inches."""
+def save_figure(path: Path, *panels: Callable[[Axes], None], size: tuple[float, float] = (5.0, 3.8)) -> None:
+    """Draw each panel on fresh axes, side by side, and write them; the suffix says the format, `size` is in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise LangevinError("figures need matplotlib; install langevin[report]") from None
     figure = Figure(figsize=size, layout="constrained")
-    draw(figure.add_subplot())
+    for at, draw in enumerate(panels, 1):
+        draw(figure.add_subplot(1, len(panels), at))
     write_figure(path, figure)
 
 

@@ -128,7 +128,8 @@ def uncertain_table(result: dict[str, Any]) -> Group:
 def draw_landscape(path: Path, land: Landscape, circled: int, seed: int = 0) -> None:
     """t-SNE of the sentences coloured by their class, the least certain circled and numbered as in the table."""
     points = embed_2d(land.states, seed)
-    save_figure(path, lambda axes: draw_points(axes, points, land.labels, land.names, land.scores, circled), (7.0, 5.0))
+    save_figure(path, lambda axes: draw_points(axes, points, land.labels, land.names, land.scores, circled),
+                size=(7.0, 5.0))
 
 
 def calibration_table(result: dict[str, Any]) -> Group:

@@ -5,7 +5,6 @@ What is kept in `results/figures/NAME.json` can be drawn again without the run f
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,11 +20,12 @@ from ..data.image_features import named_rows
 from ..errors import LangevinError
 from ..explain import explain_run
 from ..report.explanation import draw_explanation
-from ..report.figures import draw_collections, draw_points, embed_2d, save_figure
+from ..report.figures import draw_collections, draw_lines, draw_points, embed_2d, finish, save_figure
 from ..report.sentences import draw_runs
 from ..runfolder import RECIPE, RunFolder, write_json
 from ..tasks.caption import CaptionTask
 from ..workflow import Selection, open_run_task
+from .numbers import read_result
 from .targets import TARGETS
 
 FOLDER = "figures"
@@ -41,19 +41,25 @@ def recorded(results: Path, cell: str) -> dict[str, Any]:
     path = results / f"{cell}.json"
     if not path.is_file():
         raise LangevinError(f"expected recorded numbers of {cell} at {path}; run it first with 'langevin reproduce'")
-    content: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return content
+    return read_result(path)
 
 
 def samples(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 2: perplexity of each sample, and of the collections by their number of samples."""
     test = recorded(results, "ptb-small-random-sgld")["test"]
     curves = {how: [math.exp(score) for score in scores] for how, scores in test["curve"].items()}
-    return {"curves": curves | {"each sample alone": [each["perplexity"] for each in test["each"]]}}
+    return {"each": [each["perplexity"] for each in test["each"]], "collections": curves}
 
 
 def draw_samples(told: dict[str, Any], path: Path) -> None:
-    save_figure(path, lambda axes: draw_collections(axes, told["curves"], score="perplexity"))
+    each, collections = told["each"], told["collections"]
+
+    def alone(axes: Any) -> None:
+        draw_lines(axes, {"each sample alone": (range(1, len(each) + 1), each)})
+        axes.set(xlabel="sample, in the order drawn", ylabel="perplexity")
+        finish(axes)
+
+    save_figure(path, alone, lambda axes: draw_collections(axes, collections, score="perplexity"), size=(9.0, 3.6))
 
 
 def words(runs: Path, results: Path) -> dict[str, Any]:
@@ -87,7 +93,7 @@ def uncertainty(runs: Path, results: Path) -> dict[str, Any]:
 
 def draw_uncertainty(told: dict[str, Any], path: Path) -> None:
     points, labels, scores = (torch.tensor(told[key]) for key in ("points", "labels", "scores"))
-    save_figure(path, lambda axes: draw_points(axes, points, labels, told["names"], scores, CIRCLED), (7.0, 5.0))
+    save_figure(path, lambda axes: draw_points(axes, points, labels, told["names"], scores, CIRCLED), size=(7.0, 5.0))
 
 
 def captions(runs: Path, results: Path) -> dict[str, Any]:
@@ -113,7 +119,7 @@ def draw_captions(told: dict[str, Any], path: Path) -> None:
         ]
         axes.text(0, 1, "\n".join(lines), va="top", family="monospace", fontsize=9)
 
-    save_figure(path, draw, (7.0, 4.0))
+    save_figure(path, draw, size=(7.0, 4.0))
 
 
 @dataclass(frozen=True)
@@ -145,13 +151,17 @@ def kept_numbers(name: str, results: Path) -> Path:
     return results / FOLDER / f"{name}.json"
 
 
+def is_drawn(name: str, results: Path) -> bool:
+    return kept_numbers(name, results).is_file()
+
+
 def draw_figure(name: str, runs: Path, results: Path, *, quick: bool = False) -> Path:
     """Take the numbers of a figure from the runs unless they are kept already, and draw them beside."""
     numbers = kept_numbers(name, results)
-    if not numbers.is_file():
+    if not is_drawn(name, results):
         numbers.parent.mkdir(parents=True, exist_ok=True)
         about = {"taken_from": {cell: maker(cell, runs, results) for cell in TARGETS[name].cells}}
         write_json(numbers, FIGURES[name].gather(runs, results) | about | ({"quick": True} if quick else {}))
     picture = numbers.with_suffix(".quick.png" if quick else ".png")
-    FIGURES[name].draw(json.loads(numbers.read_text("utf-8")), picture)
+    FIGURES[name].draw(read_result(numbers), picture)
     return picture

@@ -17,6 +17,8 @@ Recorded = dict[str, list[dict[str, Any]]]
 """The recorded runs of each cell: seeds or folds."""
 HIGHER_IS_BETTER = ("bleu", "meteor", "cider", "rouge")
 ANEW = "remove the file and run the target again"
+OF_A_RUN = ("temperature", "recipe", "samples", "minutes", "chosen", "valid", "test")
+"""What the tables read of the file of a run."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,13 @@ def recorded_files(cell: str, folder: Path) -> list[Path]:
     return sorted(path for name in (cell, f"{cell}.seed*", f"{cell}.fold*") for path in folder.glob(f"{name}.json"))
 
 
-def recorded_runs(cell: str, folder: Path) -> list[dict[str, Any]]:
+def recorded_runs(cell: str, folder: Path, needed: Sequence[str] = OF_A_RUN) -> list[dict[str, Any]]:
     """What stands in them, each with the `key` of its run."""
-    return [{"key": path.stem.removeprefix(cell), **read_result(path)} for path in recorded_files(cell, folder)]
+    return [{"key": path.stem.removeprefix(cell), **read_result(path, needed)} for path in recorded_files(cell, folder)]
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """One file of results, refused where it is none."""
+def read_result(path: Path, needed: Sequence[str] = ()) -> dict[str, Any]:
+    """One file of results, refused where it is none or lacks what is needed of it."""
     try:
         told = json.loads(path.read_text("utf-8"))
     except OSError as problem:
@@ -58,12 +60,16 @@ def read_result(path: Path) -> dict[str, Any]:
         raise LangevinError(f"expected recorded numbers in {path}, got no whole JSON ({problem}); {ANEW}") from None
     if not isinstance(told, dict) or not told:  # benchmarks and runs have few keys in common
         raise LangevinError(f"expected recorded numbers in {path}, got {str(told)[:40]!r}; {ANEW}")
+    if lacking := [key for key in needed if key not in told]:
+        raise LangevinError(f"expected recorded numbers in {path}, it lacks {', '.join(lacking)}; {ANEW}")
     return told
 
 
 def load(folder: Path, target: Target) -> Recorded:
     """The recorded runs of its cells, what its benchmarks wrote, and what is shown beside."""
-    found = {cell: recorded_runs(cell, folder) for cell in (*target.cells, *target.benchmarks, *target.beside)}
+    found = {cell: recorded_runs(cell, folder) for cell in target.cells}
+    found |= {name: recorded_runs(name, folder, (benchmark.ratio,)) for name, benchmark in target.benchmarks.items()}
+    found |= {name: recorded_runs(name, folder, ()) for name in target.beside}
     return {cell: runs for cell, runs in found.items() if runs}
 
 

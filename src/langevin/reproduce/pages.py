@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import LangevinError
 from ..posterior.uncertainty import STATISTICS
-from .figures import FOLDER, kept_numbers
-from .numbers import Number, Recorded, load
+from .figures import FOLDER, is_drawn, kept_numbers
+from .numbers import Number, Recorded, load, read_result
 from .questions import COMPARED
 from .tables import (
+    FOUR_WAYS,
+    ablation_order,
     ablation_rows,
     alternative_rows,
     calibration_rows,
@@ -31,7 +32,8 @@ NOTE = (
     "stopping would: by its error for the error, by its nll for all else. Average: probabilities averaged over all "
     "samples. Best collection: the forward, backward or thinned collection and number of samples that the validation "
     "split prefers (commands take at least four). Ours − paper: of a sampler the average, of an optimiser the best "
-    "sample. Several runs (seeds or folds) are given as mean ± standard deviation. — was not run."
+    "sample. Several runs (seeds or folds) are given as mean ± standard deviation. — was not run, or not "
+    "recorded (the collections of classifiers are chosen and recorded by their error)."
 )
 ORDER = (
     "Average of the sampler against its optimiser twin, run by run, as difference ± standard deviation; level: not to "
@@ -44,8 +46,8 @@ COLUMNS = (
 )
 TIMES_NOTE = (
     "The paper's seconds are of Flickr30k, ours of Flickr8k. Training: pSGLD against RMSprop + dropout. Testing: the "
-    "paper has pSGLD's samples against the one network of RMSprop + dropout; ours is 17 samples of one run against one "
-    "of them, networks of the same size, so that nothing but the number of networks differs. How many samples the "
+    "paper has pSGLD's samples against the one network of RMSprop + dropout; ours is all samples of one run against "
+    "one of them, networks of the same size, so that nothing but the number of networks differs. How many samples the "
     "paper's time is of, it does not say."
 )
 ABLATION = (
@@ -159,7 +161,7 @@ def not_run(
 
 def ablation_table(recorded: Recorded) -> str:
     """The paper's four numbers, ours, and ours with early stopping where nothing is averaged."""
-    lines = []
+    lines, orders = [], []
     for row in ablation_rows(recorded):
         digits = DIGITS[row["metric"]]
         gaps = [None if ours is None else f"{ours.mean - printed:+.{digits}f}"
@@ -171,16 +173,26 @@ def ablation_table(recorded: Recorded) -> str:
             (row["set"], "ours, best sample", *(show(value, digits) for value in row["kept"]), runs),
             (row["set"], "ours, last weights − paper", *(gap or "—" for gap in gaps), ""),
         ]
-    body = markdown(("set", "", "optimiser", "noise only", "averaging only", "both", "runs"), lines)
-    return f"{body}\n\n{ABLATION}"
+        means = [number.mean for number in row["kept"] if number]
+        orders.append((
+            row["set"], ", ".join(ablation_order(row["paper"])),
+            ", ".join(ablation_order(means)) if len(means) == len(FOUR_WAYS) else "—",
+            *(answer_of(row[key], digits) for key in ("both_to_averaging", "both_to_optimiser")),
+        ))
+    body = markdown(("set", "", *FOUR_WAYS, "runs"), lines)
+    order = markdown(("set", "the paper, best first", "ours (best sample), best first", "both beats averaging only",
+                      "both beats the optimiser's best sample"), orders)
+    return f"{body}\n\n{ABLATION}\n\n{order}"
 
 
 def time_table(recorded: Recorded) -> str:
     """Ratios, so that machines need not be compared."""
     lines = [
-        (row["stage"], show(row["paper"], 2), show(row["ours"], 2), f"`{row['by']}`") for row in time_rows(recorded)
+        (row["stage"], show(row["paper"], 2), show(row["ours"], 2),
+         "—" if row["ours"] is None else f"{row['ours'] - row['paper']:+.2f}", f"`{row['by']}`")
+        for row in time_rows(recorded)
     ]
-    return f"{markdown(('ratio', 'paper', 'ours', 'measured by'), lines)}\n\n{TIMES_NOTE}"
+    return f"{markdown(('ratio', 'paper', 'ours', 'ours − paper', 'measured by'), lines)}\n\n{TIMES_NOTE}"
 
 
 def alternatives_table(target: Target, recorded: Recorded) -> str:
@@ -284,10 +296,9 @@ def refuse_quick(recorded: Recorded, results: Path) -> None:
 
 def figure_of(target: Target, results: Path) -> str:
     """The picture, if it was drawn, and for Figure 6 the list of what is circled in it."""
-    numbers = kept_numbers(target.name, results)
-    if not numbers.is_file():
+    if not is_drawn(target.name, results):
         return "Not drawn yet."
-    told = json.loads(numbers.read_text("utf-8"))
+    told = read_result(kept_numbers(target.name, results))
     refuse_quick({target.name: [told]}, results)
     picture = f"![{target.title}](../results/{FOLDER}/{target.name}.png)"
     listed = told.get("sentences", [])

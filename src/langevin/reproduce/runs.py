@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ..chains import resume_chains, start_chains
+from ..data.datasets import DATASETS, data_folder
 from ..errors import LangevinError
+from ..processor import bfloat16_is_slow
 from ..recipe import load_recipe
 from ..recipe.load import validate
 from ..runfolder import RECIPE, RunFolder, write_json
@@ -18,9 +20,9 @@ from ..startup import prepare_process
 from ..train import Interrupted, Trainer
 from ..tune import CHOSEN, with_chosen_temperature
 from ..workflow import resume, start, train_until_done
-from .figures import kept_numbers
+from .figures import is_drawn
 from .numbers import read_result
-from .precision import minutes_here, precision_of, recorded_precision, tell_precisions
+from .precision import HALF, SINGLE, minutes_here, precision_of, recorded_precision, tell_precisions
 from .record import record
 from .targets import Run, Target
 
@@ -42,9 +44,20 @@ def state(run: Run, out: Path, results: Path, *, folder_needed: bool = False) ->
 
 def missing_runs(target: Target, runs: Sequence[Run], out: Path, results: Path) -> list[Run]:
     """Those that must be trained, or trained on, before the target can be shown."""
-    if target.figure and kept_numbers(target.name, results).is_file():
+    if is_drawn(target.name, results):
         return []
     return [run for run in runs if state(run, out, results, folder_needed=target.needs_folders) < 1]
+
+
+def absent_data(run: Run) -> list[str]:
+    """The data sets that a run needs and that are not there."""
+    data = load_recipe(run.recipe, run.overrides).data
+    needed = (data.corpus, getattr(data, "vectors", None))
+    return [name for name in needed if name in DATASETS and not DATASETS[name].is_there()]
+
+
+def missing_benchmarks(target: Target, results: Path) -> list[str]:
+    return [name for name in target.benchmarks if not (results / f"{name}.json").is_file()]
 
 
 def overview(
@@ -52,13 +65,16 @@ def overview(
 ) -> dict[str, Any]:
     """How far a target is with so many runs of each cell (None: as many as in the paper), and minutes of one core."""
     runs = target.runs(seeds=seeds or target.usual_seeds(quick=quick), quick=quick)
-    drawn = target.figure and kept_numbers(target.name, results).is_file()
+    drawn = is_drawn(target.name, results)
     shares = [1.0 if drawn else state(run, out, results, folder_needed=target.needs_folders) for run in runs]
+    benchmarks = {} if quick else target.benchmarks
+    shares += [float(name not in missing_benchmarks(target, results)) for name in benchmarks]
     done = sum(share == 1 for share in shares)
-    whole = done == len(shares) and all((results / f"{name}.json").is_file() for name in target.benchmarks)
-    words = "done" if whole else "partly" if any(shares) else "no data" if target.absent else "not run"
+    words = "done" if done == len(shares) else "partly" if any(shares) else "not run"
+    if words == "not run" and all(map(absent_data, runs)):
+        words = "no data"
     prices = {cell: 0.0 if quick else minutes_here(cell, results) for cell in target.cells}
-    minutes = [prices[run.cell] for run in runs]
+    minutes = [*(prices[run.cell] for run in runs), *(benchmark.minutes for benchmark in benchmarks.values())]
     left = sum((1 - share) * each for each, share in zip(minutes, shares, strict=True))
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
             "minutes": round(sum(minutes)), "minutes_left": round(left), "quick": quick}
@@ -103,8 +119,12 @@ def execute(
 
     A run that is recorded but has lost its folder is trained again, and its new numbers stay beside the folder.
     """
-    jobs = []
+    jobs, failed = [], dict[str, str]()
     for run in missing:
+        if absent := absent_data(run):
+            failed[run.name] = f"it needs {' and '.join(absent)}, not found in {data_folder()}; see 'langevin data'"
+            on_end(run.name)
+            continue
         result = results / f"{run.name}.json"
         result = out / result.name if result.is_file() else result
         told = command(run.recipe, out / run.name, result, settings_of(run, out, results, precision),
@@ -113,6 +133,24 @@ def execute(
     tell_precisions({run.name: precision_of(run, out, results, precision) for run in missing},
                     {run.name for run in missing if (out / run.name / RECIPE).is_file()},
                     {run.name: recorded_precision(run.cell, results) for run in missing})
+    return failed | side_by_side(jobs, at_once, on_end)
+
+
+def execute_benchmarks(
+    target: Target, out: Path, results: Path, on_end: Callable[[str], None] = lambda name: None
+) -> dict[str, str]:
+    """Measure the times that are missing, one after another; those that failed, with their last words."""
+    precision = SINGLE if bfloat16_is_slow() else HALF
+    jobs = [
+        Job(name, [sys.executable, *target.benchmarks[name].words(str(results / f"{name}.json"), str(out), precision)],
+            out / f"{name}.log")
+        for name in missing_benchmarks(target, results)
+    ]
+    return side_by_side(jobs, 1, on_end)
+
+
+def side_by_side(jobs: Sequence[Job], at_once: int, on_end: Callable[[str], None]) -> dict[str, str]:
+    """All of them, whether or not some fail; the last words of those."""
     failed: dict[str, str] = {}
 
     def ended(job: Job, code: int) -> None:

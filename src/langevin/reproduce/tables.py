@@ -142,12 +142,15 @@ def compared(
     difference = Number.of([one - two for one, two in pairs if one is not None and two is not None])
     if difference is None:
         return None
-    answer = "yes" if better(metric, difference.mean, 0) else "no"
+    answer = "yes" if better(metric, difference.mean, 0) else "no" if difference.mean else "level"
     if difference.std is not None:
         limit = QUANTILES[min(difference.runs - 1, len(QUANTILES)) - 1] * difference.std / math.sqrt(difference.runs)
         answer = "level" if abs(difference.mean) <= limit else answer
     return {"answer": answer, "difference": difference.mean, "std": difference.std, "runs": difference.runs,
             "one_precision": precisions(mine) == precisions(its)}
+
+
+FOUR_WAYS = ("optimiser", "noise only", "averaging only", "both")
 
 
 def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
@@ -165,26 +168,34 @@ def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
             "set": name, "metric": metric, "paper": paper.ABLATION[name], "runs": [len(plain), len(noisy)],
             "ours": [ours(plain, "single", metric), ours(noisy, "single", metric), *averaged],
             "kept": [ours(plain, "best", metric), ours(noisy, "best", metric), *averaged],
+            "both_to_averaging": compared(noisy, "averaged", plain, "averaged", metric),
+            "both_to_optimiser": compared(noisy, "averaged", plain, "best", metric),
         })
     return rows
 
 
+def ablation_order(numbers: Sequence[float]) -> list[str]:
+    """The four ways of the ablation, the best first."""
+    return sorted(FOUR_WAYS, key=dict(zip(FOUR_WAYS, numbers, strict=True)).__getitem__)
+
+
 def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
     """Ratios pSGLD : RMSprop + dropout. Of whole runs on one machine, which may have had other work; and measured in
-    turn by benchmarks, which are run by hand."""
+    turn by benchmarks."""
     sampler, optimiser = recorded.get("flickr8k-psgld", []), recorded.get("flickr8k-rmsprop-dropout", [])
     same = sampler and optimiser and sampler[0]["machine"] == optimiser[0]["machine"]
-    epochs, captions = (recorded.get(name, [None])[0] for name in TIMES)
-    training, testing = (one / other for one, other in (paper.TIME["training"], paper.TIME["testing"]))
-    return [
-        {"stage": "training, minutes of the runs (the machine was shared)", "paper": training,
-         "by": "langevin reproduce time",
-         "ours": sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None},
-        {"stage": "training, an epoch of each in turn", "paper": training, "by": TIMES["bench-epochs-flickr8k"],
-         "ours": epochs["sampler_to_optimiser"]["ratio"] if epochs else None},
-        {"stage": "testing, 17 samples : one sample of the same run", "paper": testing, "by": TIMES["bench-captioning"],
-         "ours": captions["all_at_once_to_one_sample"]["ratio"] if captions else None},
-    ]
+    measured = {name: recorded[name][0] for name in TIMES if name in recorded}
+    samples = measured.get("bench-captioning", {}).get("samples", "all")
+    stages = {"bench-epochs-flickr8k": ("training, an epoch of each in turn", "training"),
+              "bench-captioning": (f"testing, {samples} samples : one sample of the same run", "testing")}
+    ratios = {stage: one / other for stage, (one, other) in paper.TIME.items()}
+    whole = {"stage": "training, minutes of the runs, which may have shared the machine", "paper": ratios["training"],
+             "by": "the runs", "ours": sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None}
+    return [whole, *(
+        {"stage": title, "paper": ratios[stage], "by": " ".join(["python", *TIMES[name].words(f"results/{name}.json")]),
+         "ours": measured[name][TIMES[name].ratio]["ratio"] if name in measured else None}
+        for name, (title, stage) in stages.items()
+    )]
 
 
 def calibration_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:

@@ -32,6 +32,20 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Benchmark:
+    """A measurement of time that a table shows beside its runs; the command has places for {runs} and {precision}."""
+
+    command: str
+    ratio: str
+    """What the table takes of the file that it writes."""
+    minutes: float
+
+    def words(self, result: str, runs: str = "runs/reproduce", precision: str = "bfloat16") -> list[str]:
+        """The arguments of Python; it is in the source tree, not in the package."""
+        return ["-m", *(word.format(runs=runs, precision=precision) for word in self.command.split()), "--json", result]
+
+
+@dataclass(frozen=True)
 class Target:
     """A table or figure and the recipes of its cells."""
 
@@ -49,8 +63,8 @@ class Target:
     figure: bool = False
     needs_folders: bool = False
     """The samples of its runs are looked at, not only their recorded numbers."""
-    benchmarks: tuple[str, ...] = ()
-    """Files of results that a benchmark wrote and the table shows."""
+    benchmarks: Mapping[str, Benchmark] = field(default_factory=dict)
+    """By the name of the file of results that each writes."""
     beside: tuple[str, ...] = ()
     """Files of results of other commands that the page shows with it."""
     claimed: tuple[str, ...] = ()
@@ -101,12 +115,14 @@ WP_CELLS = tuple(
     f"wp-{cell}-{method}" for cell in ("lstm", "gru", "rnn") for method in ("rmsprop", "psgld", "psgld-tempered")
 )
 TIMES = {
-    "bench-epochs-flickr8k": "python -m benchmarks.epochs flickr8k-psgld flickr8k-rmsprop-dropout "
-    "--rounds 2 --set precision=bfloat16 --json results/bench-epochs-flickr8k.json",
-    "bench-captioning": "python -m benchmarks.captioning --run RUN --images 250 --rounds 2 "
-    "--json results/bench-captioning.json",
+    "bench-epochs-flickr8k": Benchmark(
+        "benchmarks.epochs flickr8k-psgld flickr8k-rmsprop-dropout --rounds 2 --set precision={precision}",
+        "sampler_to_optimiser", 7,
+    ),
+    "bench-captioning": Benchmark(
+        "benchmarks.captioning --run {runs}/flickr8k-psgld --images 250 --rounds 2", "all_at_once_to_one_sample", 3,
+    ),
 }
-"""Files of results of benchmarks, and the commands that write them."""
 MINUTES = {
     "wp-lstm": 46, "wp-gru": 34, "wp-rnn": 14, "ptb-small-random": 250, "ptb-small-successive": 90, "ptb-medium": 1200,
     "ptb-large": 8400, "ptb-small-successive-sgld.T": 21, "ptb-small-successive-sgld.p": 21,
@@ -138,7 +154,7 @@ TARGETS = {
         Target("ablation", "Table 6: noise and averaging, alone and together",
                ("trec-rmsprop", "trec-psgld", "ptb-small-random-sgd", "ptb-small-random-sgld"), quick=SHORT),
         Target("time", "Table 7: running time, pSGLD against RMSprop + dropout",
-               ("flickr8k-rmsprop-dropout", "flickr8k-psgld"), quick=SHORT, benchmarks=tuple(TIMES)),
+               ("flickr8k-rmsprop-dropout", "flickr8k-psgld"), quick=SHORT, benchmarks=TIMES),
         Target("samples", "Figure 2: each sample, and the collections by number of samples",
                ("ptb-small-random-sgld",), quick=(*SHORT, "embed=8"), figure=True),
         Target("words", "Figure 3: the words of a sentence under three samples and their average",

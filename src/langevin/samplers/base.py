@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import torch
@@ -193,6 +195,16 @@ class Sampler(torch.optim.Optimizer, ABC):
         self.catch_up_all()
         return super().state_dict()
 
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """As in torch: with the seed and the step, so that what was saved goes on with the same bits.
+
+        Several chains from one state need a seed each: set `group["seed"]` in every one of `param_groups` afterwards.
+        """
+        lacking = sorted({name for group in state_dict["param_groups"] for name in self.defaults.keys() - group.keys()})
+        require(not lacking, "state_dict", f"of a {type(self).__name__}", f"one without {', '.join(lacking)}",
+                "load what the same kind of sampler saved; weights alone need no state of their optimiser")
+        super().load_state_dict(state_dict)
+
     def __getstate__(self) -> dict[str, Any]:
         self.catch_up_all()
         return super().__getstate__()
@@ -241,17 +253,23 @@ def common_settings(group: dict[str, Any]) -> dict[str, Any]:
 
 def check_group(group: dict[str, Any]) -> None:
     """The settings that all samplers share, refused with what was expected, what came and what to do."""
-    require(group["num_data"] > 0, "num_data", "positive", group["num_data"], "pass the number of training terms")
-    require(group["lr"] >= 0, "lr", "zero or positive", group["lr"], "pass a learning rate such as 1e-3")
+    for name in ("num_data", "lr", "temperature", "prior_var"):
+        value = group[name]
+        number = isinstance(value, Real | Tensor) or (name == "prior_var" and value is None)
+        require(number, name, "a number", repr(value), "pass it as int or float")
+    require(0 < group["num_data"] < math.inf, "num_data", "positive", group["num_data"],
+            "pass the number of training terms")
+    require(0 <= group["lr"] < math.inf, "lr", "zero or positive", group["lr"], "pass a learning rate such as 1e-3")
     require(
-        group["temperature"] >= 0, "temperature", "zero or positive", group["temperature"],
+        0 <= group["temperature"] < math.inf, "temperature", "zero or positive", group["temperature"],
         "pass 1 for the posterior or 0 for the optimiser twin",
     )
     require(
         group["prior_var"] is None or group["prior_var"] > 0, "prior_var", "positive or None", group["prior_var"],
         "pass None for a flat prior",
     )
-    require(0 <= group["seed"] < 2**64, "seed", "in [0, 2⁶⁴)", group["seed"], "pass a non-negative integer")
+    require(isinstance(group["seed"], Integral) and 0 <= group["seed"] < 2**64, "seed", "in [0, 2⁶⁴)", group["seed"],
+            "pass a non-negative integer")
     for parameter in group["params"]:
         require(
             parameter.dtype in (torch.float32, torch.float64), "parameters", "float32 or float64", parameter.dtype,
@@ -267,6 +285,9 @@ def check_foreign(group: dict[str, Any], own: dict[str, Any]) -> None:
             "a prior decays weights here: prior_var = 1/(N·weight_decay)" if name == "weight_decay" else
             f"the settings of this sampler are {', '.join(own)}",
         )
+    for name in group.keys() - own.keys() - FOREIGN:  # libraries and schedulers add keys of their own
+        meant = get_close_matches(name, own, 1, cutoff=0.8)
+        require(not meant, name, "a setting of this sampler", group[name], f"did you mean {', '.join(meant)}?")
 
 
 FOREIGN = {"weight_decay", "momentum", "dampening", "nesterov", "alpha", "centered", "betas", "amsgrad", "lr_decay"}
