@@ -129,7 +129,7 @@ def test_the_card_holds_what_was_measured(finished_run, tmp_path):
     assert f"value: {config['metrics']['averaged']['nll']:.6g}" in front
     assert "langevin export night shared --select backward --samples 2 --float16" in card
     assert f"{direct['averaged']['nll']:.6f}" in card
-    assert config["sampler"]["temperature"] == 0.1
+    assert config["sampler"]["temperature"] == 0.05
 
 
 def test_chains_stay_apart_in_an_exported_folder(two_chains, tmp_path):
