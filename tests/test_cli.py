@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 
 import pytest
 
-from langevin.recipe import shipped
+from langevin.recipe import load_recipe, shipped
+from langevin.recipe.load import TABLES
 from langevin.runfolder import RunFolder
 
 from .conftest import SET
@@ -69,6 +71,24 @@ def test_recipes_are_listed(cli):
     assert set(json.loads(printed)) == set(shipped())
 
 
+@pytest.mark.parametrize("name", ["text", "classify", "flickr8k-psgld"])
+def test_every_key_of_a_recipe_is_explained(cli, name):
+    code, printed, _ = cli("recipes", name, "--json")
+    assert code == 0
+    assert json.loads(printed)["sampler"]["name"] == "psgld"
+    assert "what it means" in cli("recipes", name)[1]
+    recipe = load_recipe(name)
+    fields = [field for part in TABLES for field in type(getattr(recipe, part)).model_fields.items()]
+    assert not [key for key, field in fields if not field.description]
+    code, _, messages = cli("recipes", "tex")
+    assert code == 2
+    assert "text" in messages
+
+
+def test_version(cli):
+    assert cli("--version")[:2] == (0, f"langevin {version('langevin')}\n")
+
+
 def test_word_level_on_a_text_of_one_s_own(cli, text_file, tmp_path):
     out = tmp_path / "run"
     code, _, _ = cli("train", "--text", text_file, "--level", "word", "--out", out, "--quiet", *SET)
@@ -108,6 +128,7 @@ def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
         (["train", "wp-lstm-psgd"], "did you mean 'wp-lstm-psgld'"),
         (["train", "--text", "absent.txt"], "expected a text file"),
         (["train", "demo", "--set", "epoch=1"], "did you mean 'epochs'"),
+        (["train", "demo", "--set", "sampler=sgld"], "sampler.name"),
         (["train", "demo", "--set", "burn_in=40"], "burn_in must be shorter"),
         (["train", "demo", "--set", "temperature=-1"], "greater than or equal to 0"),
         (["train", "demo", "--device", "abacus"], "'abacus' is not available"),
@@ -116,6 +137,7 @@ def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
         (["evaluate", "nowhere"], "expected a run folder"),
         (["frobnicate"], "frobnicate"),
         (["generate"], "DIR"),
+        (["generate", "nowhere", "--samples", "0"], "greater than or equal to 1"),
     ],
 )
 def test_bad_input_is_explained(cli, arguments, message, tmp_path, monkeypatch):

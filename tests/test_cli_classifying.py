@@ -77,6 +77,7 @@ def test_classify_a_file(cli, run, tmp_path):
     assert code == 0, said
     assert "labels that training never had: 'animal' on 1 of 3 texts" in said
     assert "3 answers in" in out
+    assert "accepted: accept by standard deviation, coverage about 0.9" in out
     assert "of 2 (" in out
     with target.open(newline="") as file:
         rows = list(csv.DictReader(file))

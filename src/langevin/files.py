@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
@@ -34,5 +35,6 @@ def write_atomic(path: Path, content: bytes) -> None:
             temporary.unlink()
         raise LangevinError(
             f"cannot write {path} ({len(content):,} bytes): {error.strerror}; "
-            f"free some space or choose another folder. What was written before is whole."
+            f"{'free some space or ' if error.errno == errno.ENOSPC else ''}choose another folder. What was written "
+            f"before is whole."
         ) from error

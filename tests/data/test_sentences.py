@@ -1,5 +1,6 @@
 """Files of labelled sentences in all their formats and encodings; what cannot be used is refused with what is there."""
 
+import csv
 import json
 import logging
 
@@ -34,6 +35,20 @@ def test_every_format_gives_the_same_sentences(tmp_path, ending):
     assert read.names == ("person", "place")
     assert read.counts == {"person": 2, "place": 2}
     assert read.tokens == ("space" if ending == "txt" else "words")
+
+
+@pytest.mark.parametrize(("ending", "settings"), [("csv", {"delimiter": ";"}), ("tsv", {"delimiter": "\t"})])
+def test_as_spreadsheets_write_them(tmp_path, ending, settings):
+    pairs = [*PAIRS, ("one line;\nand another, \"quoted\"", "place")]
+    with (tmp_path / f"q.{ending}").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, **settings).writerows([("text", " label"), *pairs])
+    read = read_sentences(tmp_path / f"q.{ending}")
+    assert list(zip(read.texts, read.labels, strict=True)) == pairs
+
+
+def test_quotes_of_a_tsv_that_are_none_around_cells_are_signs_of_the_text(tmp_path):
+    (tmp_path / "q.tsv").write_text('text\tlabel\n"Ah" he said\tperson\n"half a quote\tplace\n')
+    assert read_sentences(tmp_path / "q.tsv").texts == ('"Ah" he said', '"half a quote')
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"])

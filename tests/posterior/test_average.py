@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from langevin import SGLD, LangevinError, SampleStore, average
+from langevin import SGLD, Ensemble, LangevinError, SampleStore, average
 from langevin.posterior import average as room
 from langevin.posterior.average import LogMean
 
@@ -38,6 +38,28 @@ def test_averaging_logits_would_fail(store, monkeypatch):
     monkeypatch.setattr(room.torch, "softmax", lambda logits, dim: logits)
     with pytest.raises(AssertionError):
         check_average(store)
+
+
+def test_a_path_will_do(store):
+    check_average(store.folder)
+    check_average(str(store.folder))
+
+
+@pytest.mark.parametrize(("predict", "message"), [
+    (lambda m: m(torch.ones(5, 1))[:, 1:], r"got \(5, 1\); make one logit"),
+    (lambda m: m(torch.ones(5, 1))[:, 1], r"got \(5,\); make one logit"),
+    (lambda m: m(torch.ones(5, 1)).softmax(-1), "got probabilities, .*return their logarithm"),
+    (lambda m: (m(torch.ones(5, 1)), None), "expected a tensor of logits, got tuple"),
+])
+def test_what_is_no_logits_of_classes_is_refused(store, predict, message):
+    with pytest.raises(LangevinError, match=message):
+        average(store, nn.Linear(1, 2, bias=False), predict)
+
+
+def test_an_ensemble_refuses_a_single_logit():
+    model = nn.Linear(4, 1)
+    with pytest.raises(LangevinError, match="make one logit z of two classes a pair"):
+        Ensemble(model, [model, model]).log_probs(torch.ones(3, 4))
 
 
 def test_log_mean_differs_from_mean_of_logs():

@@ -3,6 +3,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -52,6 +53,18 @@ def test_steps_must_increase(tmp_path):
     model, store, _ = fill(tmp_path)
     with pytest.raises(LangevinError, match="above 40"):
         store.append(model, 40)
+
+
+def test_numbers_of_torch_and_numpy_are_listed_and_what_cannot_be_leaves_nothing(tmp_path):
+    store = SampleStore(tmp_path)
+    store.append(nn.Linear(2, 2), numpy.int64(10), loss=torch.tensor(0.5), best=numpy.float32(2.0))
+    (sample,) = SampleStore(tmp_path).read()
+    assert (sample.step, sample.about) == (10, {"loss": 0.5, "best": 2.0})
+    before = sorted(tmp_path.iterdir())
+    for step, about in ((20, {"model": nn.Linear(2, 2)}), (20, {"loss": torch.ones(2)}), (20.5, {})):
+        with pytest.raises((LangevinError, TypeError)):
+            store.append(nn.Linear(2, 2), step, **about)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_empty_store_says_so(tmp_path):

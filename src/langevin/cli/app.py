@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
+from importlib.metadata import version
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,24 @@ from ..workflow import Selection, usual
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Train recurrent networks by stochastic-gradient MCMC and predict with the average of many weight samples.",
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
+
+
+def tell_version(asked: bool) -> None:
+    if asked:
+        print(f"langevin {version('langevin')}")
+        raise typer.Exit
+
+
+@app.callback()
+def before_any_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """What every command takes."""
+
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
 Json = Annotated[bool, typer.Option("--json", help="print numbers as JSON")]
@@ -31,7 +49,7 @@ Discard = Annotated[int, typer.Option(help="leave out so many samples from the s
 SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="use the sound samples when some are damaged")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="how many processes at a time (default: one for each core)")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is already there")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key ('langevin recipes NAME' lists them)")]
 
 SELECTION = {
     "select": (Select, None), "samples": (Samples, None), "discard": (Discard, 0),

@@ -16,7 +16,7 @@ from ..errors import LangevinError
 from ..posterior.decisions import DecisionRule
 from ..prediction_files import Rows, check_target, read_rows, write_answers
 from ..report.figures import refuse_figure
-from ..report.sentences import answer_table, draw_decision, promise_in_words, ranking_table
+from ..report.sentences import answer_table, draw_decision, promise_in_words, ranking_table, rule_in_words
 from ..report.terminal import counting, messages, screen
 from ..workflow import Begin, Selection
 from .app import Folder, Json, Overwrite, Quiet, app, say_skipped, takes_selection
@@ -139,7 +139,7 @@ def show_answers(
             screen.print(f"and {len(answered) - SHOWN} more; --out FILE keeps them all")
     else:
         accepted = sum(a["decision"] == "accept" for a in answered)
-        decided = f", {accepted} of them accepted" if rule else ""
+        decided = f", {accepted} of them accepted: {rule_in_words(rule)}" if rule else ""
         screen.print(Text(f"{len(answered)} answers in {out}{decided}"))
     if scored.get("labelled"):
         screen.print(f"wrong: {scored['wrong']} of {scored['labelled']} ({scored['wrong'] / scored['labelled']:.2%})")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from ..data.datasets import DATASETS
-from ..recipe import load_recipe, shipped
+from ..recipe import Recipe, load_recipe, shipped
+from ..recipe.load import TABLES
 from ..report.chains import chains_table
 from ..report.summary import learning_table, run_summary
 from ..report.terminal import screen, table
@@ -31,13 +34,31 @@ def show(folder: Folder, as_json: Json = False) -> None:
 
 
 @app.command()
-def recipes(as_json: Json = False) -> None:
-    """The recipes that come with langevin."""
+def recipes(
+    name: Annotated[str | None, typer.Argument(help="all keys of this one, what they mean, what it has")] = None,
+    as_json: Json = False,
+) -> None:
+    """The recipes that come with langevin, or all keys of one: what --set of train can change."""
+    if name is not None:
+        show_recipe(load_recipe(name), as_json)
+        return
     listed = {name: load_recipe(path).title for name, path in shipped().items()}
     if as_json:
         print(json.dumps(listed))
     else:
         screen.print(table("recipes", ("name", "what it is"), listed.items(), words=True))
+
+
+def show_recipe(recipe: Recipe, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(recipe.what_is_computed()))
+        return
+    rows = [
+        (f"{part}.{key}", "none" if (value := getattr(table_, key)) is None else str(value), about.description or "")
+        for part, table_ in ((part, getattr(recipe, part)) for part in TABLES)
+        for key, about in type(table_).model_fields.items()
+    ]
+    screen.print(table(recipe.title, ("key", "value", "what it means"), rows, words=True))
 
 
 @app.command()

@@ -129,9 +129,7 @@ def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         return
     before, last = csv.field_size_limit(LONGEST_FIELD), 0
     try:
-        lines = io.StringIO(text, newline="")
-        tabbed = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        reader = tabbed if kind == "tsv" else csv.reader(lines, strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), **dialect_of(text, kind))
         columns = columns_of(next(filter(None, reader), []), path)
         last, number = reader.line_num, 0
         for cells in reader:
@@ -149,8 +147,26 @@ def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
         csv.field_size_limit(before)
 
 
+def dialect_of(text: str, kind: str) -> dict[str, Any]:
+    """CSV with commas, or with semicolons where the first line has no comma; TSV with quotes as signs of the text.
+
+    Or with quotes around cells, as spreadsheets write them where a text has a quote or a line end: if all of a TSV can
+    be read so, and all its rows are then of one length.
+    """
+    if kind == "csv":
+        first = text.lstrip().partition("\n")[0]
+        return {"delimiter": ";" if ";" in first and "," not in first else ",", "strict": True}
+    quoted: dict[str, Any] = {"delimiter": "\t", "strict": True}
+    try:
+        rows = list(filter(None, csv.reader(io.StringIO(text, newline=""), **quoted)))
+    except csv.Error:
+        rows = []
+    return quoted if len({len(row) for row in rows}) == 1 else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+
+
 def columns_of(first: list[str], path: str) -> list[str]:
     """The names in the first line; of two that are equal one would be lost."""
+    first = [name.strip() for name in first]
     twice = [name for name, count in Counter(first).items() if count > 1 and name]
     if twice:
         raise LangevinError(f"expected columns of different names in {path}, got {twice[0]!r} more than once; "

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -61,19 +62,22 @@ class Averaged:
 
 
 def average(
-    store: SampleStore | Iterable[Sample], model: nn.Module, predict: Callable[[nn.Module], Tensor]
+    store: SampleStore | str | Path | Iterable[Sample], model: nn.Module, predict: Callable[[nn.Module], Tensor]
 ) -> Averaged:
-    """p(y|x) = 1/S Σ p(y|x, θ_s). `predict(model)` returns logits or log-probabilities, classes last.
+    """p(y|x) = 1/S Σ p(y|x, θ_s). `predict(model)` returns logits or log-probabilities, [items, …, classes].
 
     The model lends its shape alone: a copy of it, in evaluation mode, holds the samples one after the other, so that
     a sampler that is attached to its embedding keeps what it owes to the rows.
     """
     copied = copy.deepcopy(model).eval()
     mean, spread, count = torch.zeros(()), torch.zeros(()), 0
+    store = SampleStore(store) if isinstance(store, str | Path) else store
     for sample in store.read() if isinstance(store, SampleStore) else store:
         sample.load_into(copied)
         with torch.no_grad():
-            p = torch.softmax(predict(copied), dim=-1)
+            logits = predict(copied)
+            refuse_no_logits(logits)
+            p = torch.softmax(logits, dim=-1)
         count += 1
         step = p - mean
         mean = mean + step / count
@@ -81,3 +85,23 @@ def average(
     if not count:
         raise LangevinError("an average needs at least one sample, got none")
     return Averaged(mean, torch.sqrt(spread / max(count - 1, 1)), count)
+
+
+def refuse_no_logits(given: object) -> None:
+    """What a softmax over the last axis would turn into wrong probabilities without a word."""
+    if not isinstance(given, Tensor):
+        raise LangevinError(f"expected a tensor of logits, got {type(given).__name__}; let `predict` return one, such "
+                            f"as the first part of what the model returns")
+    refuse_few_classes(given)
+    sums_to_one = (given.sum(-1) - 1).abs().max() < 1e-4 if given.numel() else False
+    if sums_to_one and given.min() >= 0:
+        raise LangevinError("expected logits or log-probabilities, got probabilities, as every row sums to 1; return "
+                            "their logarithm, or what comes before the softmax")
+
+
+def refuse_few_classes(logits: Tensor) -> None:
+    if logits.dim() < 2 or logits.shape[-1] < 2:
+        raise LangevinError(
+            f"expected logits of [items, …, classes] with two classes or more, got {tuple(logits.shape)}; make one "
+            f"logit z of two classes a pair, torch.stack([torch.zeros_like(z), z], -1)"
+        )

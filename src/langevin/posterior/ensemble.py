@@ -24,6 +24,7 @@ from ..nn.language_model import LanguageModel
 from ..nn.stacked import StackedLanguageModel, on_tensors
 from ..nn.stacked_captioner import StackedCaptioner
 from ..nn.vmapped import vmappable
+from .average import refuse_few_classes
 from .select import choose
 from .store import Sample, SampleStore, weights
 
@@ -129,9 +130,7 @@ class Ensemble:
 
         With `each` those of all samples are kept too; without, a loop over samples holds one of them at a time.
         """
-        return self._average(
-            lambda logits: torch.log_softmax(logits, -1), self._run(inputs, carry, method, options), each
-        )
+        return self._average(of_classes, self._run(inputs, carry, method, options), each)
 
     @torch.no_grad()
     def score(
@@ -252,6 +251,11 @@ def chosen_sources(
     if not found:
         raise LangevinError("an ensemble needs at least one sample, got none; train longer or discard fewer")
     return choose(found, select, n)
+
+
+def of_classes(logits: Tensor) -> Tensor:
+    refuse_few_classes(logits)
+    return torch.log_softmax(logits, -1)
 
 
 def few(inputs: tuple[Any, ...]) -> bool:

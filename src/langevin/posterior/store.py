@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,11 +85,18 @@ class SampleStore:
         return joint
 
     def append(self, model: nn.Module, step: int, **about: Any) -> Sample:
-        """Write the current weights as a sample; steps must increase."""
+        """Write the current weights as a sample, with numbers or words `about` it; steps must increase."""
+        step, about = operator.index(step), {name: plain(value) for name, value in about.items()}
         if self.chains > 1:
             raise LangevinError(f"{self.folder} holds {self.chains} chains; append to the store of one of them")
         if self.samples and step <= self.samples[-1].step:
-            raise LangevinError(f"step must be above {self.samples[-1].step}, the last one stored, got {step}")
+            last = self.samples[-1].step
+            raise LangevinError(f"step must be above {last}, the last one in {self.folder}, got {step}; "
+                                f"go on from there, choose another folder, or drop them with forget_after(0)")
+        try:
+            json.dumps(about)
+        except (TypeError, ValueError) as error:
+            raise LangevinError(f"expected numbers or words about a sample, got {about}: {error}") from None
         content = safetensors.torch.save(weights(model))
         sample = Sample(self.folder / f"{step:09d}.safetensors", step, hashlib.sha256(content).hexdigest(), about)
         write_atomic(sample.path, content)
@@ -161,6 +169,11 @@ class SampleStore:
         listed = [{"file": s.path.name, "step": s.step, "sha256": s.sha256, "about": s.about} for s in samples]
         write_atomic(self.folder / MANIFEST, json.dumps({"format": 1, "samples": listed}, indent=1).encode())
         self.samples = samples
+
+
+def plain(value: Any) -> Any:
+    """A number of torch or numpy as Python's, so that it can be listed."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

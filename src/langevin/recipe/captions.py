@@ -15,7 +15,7 @@ class CaptionData(Table):
     allow_missing: bool = Field(False, description="leave images without features out instead of refusing them")
     min_count: int = Field(5, ge=1, description="words seen less often in training become <unk>")
     max_vocab: int | None = Field(None, ge=4, description="with <eos>, <unk> and <start>")
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(64, ge=1, description="captions in a batch")
 
     def describe(self, num_data: int) -> str:
         return f"{self.corpus}, batches of {self.batch_size} captions, N = {num_data} words"

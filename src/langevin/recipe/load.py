@@ -147,6 +147,9 @@ def locate(key: str) -> tuple[str | None, str]:
             return candidate, name
     if not dot and name in ("task", "title"):
         return None, name
+    if key in TABLES:
+        inside = ", ".join(f"{key}.{name}" for name in sorted({n for cls in TABLES[key] for n in cls.model_fields}))
+        raise LangevinError(f"{key!r} is a table of the recipe, expected one of its keys: {inside}")
     raise LangevinError(f"unknown recipe key {key!r}{nearest(name, all_keys())}")
 
 

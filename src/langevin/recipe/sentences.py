@@ -16,8 +16,8 @@ class SentenceData(Table):
     corpus: str = Field("trec", description="a data set by name, or a CSV, TSV, JSONL or 'label text' file")
     valid_file: str | None = Field(None, description="labelled sentences for validation")
     test_file: str | None = Field(None, description="labelled sentences for the test")
-    text_column: str = "text"
-    label_column: str = "label"
+    text_column: str = Field("text", description="of CSV, TSV and JSONL")
+    label_column: str = Field("label", description="of CSV, TSV and JSONL")
     valid_share: float = Field(0.1, gt=0, lt=1, description="of the training sentences, where no validation is given")
     test_share: float = Field(0.1, ge=0, lt=1, description="of all sentences, where no test is given and no fold")
     folds: int = Field(10, ge=2, description="of cross-validation, where no test split is given")
@@ -27,13 +27,13 @@ class SentenceData(Table):
         "lines, 'words' for CSV, TSV and JSONL"
     )
     vocabulary: Literal["train", "all"] = Field("train", description="words of the training split or of all splits")
-    min_count: int = Field(1, ge=1)
-    max_vocab: int | None = Field(None, ge=2)
+    min_count: int = Field(1, ge=1, description="words seen less often become <unk>")
+    max_vocab: int | None = Field(None, ge=2, description="so many of the most frequent words; None: all")
     max_words: int = Field(512, ge=1, description="longer texts are cut after so many words")
     vectors: str | None = Field(None, description="word vectors: a name in word_vectors/, or a file")
-    train_vectors: bool = True
+    train_vectors: bool = Field(True, description="go on learning them, or leave them as they are")
     prior_at_vectors: bool = Field(True, description="the prior of trained vectors is centred on them, not on zero")
-    batch_size: int = Field(50, ge=1)
+    batch_size: int = Field(50, ge=1, description="sentences in a batch")
 
     @model_validator(mode="after")
     def _folds(self) -> SentenceData:

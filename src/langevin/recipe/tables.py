@@ -18,18 +18,22 @@ OPTIMISERS: dict[str, dict[str, Any]] = {
 """The optimiser twins: a sampler at temperature 0 with a flat prior."""
 
 class Model(Table):
-    cell: Literal["lstm", "gru", "rnn"] = "lstm"
-    hidden: int = Field(128, ge=1)
-    layers: int = Field(2, ge=1)
+    cell: Literal["lstm", "gru", "rnn"] = Field("lstm", description="lstm, gru or rnn")
+    hidden: int = Field(128, ge=1, description="units of a layer")
+    layers: int = Field(2, ge=1, description="recurrent layers")
     embed: int | None = Field(None, ge=1, description="None: as wide as the hidden layers")
     bidirectional: bool | None = Field(None, description="None: yes for classifiers; nothing else may be")
-    dropout: float = Field(0.0, ge=0, lt=1)
-    dropout_kind: Literal["naive", "gal", "gaussian"] = "naive"
+    dropout: float = Field(0.0, ge=0, lt=1, description="share dropped in training")
+    dropout_kind: Literal["naive", "gal", "gaussian"] = Field(
+        "naive", description="naive: new masks at each step; gal: one for a sequence; gaussian: noise that multiplies"
+    )
     dropconnect: float = Field(0.0, ge=0, lt=1, description="share of recurrent weights dropped in each batch")
     tied: bool = Field(False, description="one matrix for embedding and output")
-    init: Literal["fan", "uniform", "authors"] = "fan"
+    init: Literal["fan", "uniform", "authors"] = Field(
+        "fan", description="of the first weights: by fan-in, uniform, or as the authors did"
+    )
     init_scale: float = Field(0.05, gt=0, description="for 'uniform' and 'authors'")
-    forget_bias: float = 1.0
+    forget_bias: float = Field(1.0, description="of the LSTM, at first")
 
     @model_validator(mode="after")
     def _ties(self) -> Model:
@@ -41,20 +45,25 @@ class Model(Table):
 class SamplerSettings(Table):
     """Settings of the sampler; None means its own default (and, for prior_var, a flat prior)."""
 
-    name: str = "psgld"
-    lr: float = Field(2e-3, gt=0)
-    temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^([0-9.]+/N|auto)$")] | None = None
-    """A number; a number over N such as "2/N", the authors' released code; or "auto", chosen on validation data."""
-    prior_var: float | None = Field(None, gt=0)
-    preconditioner: Literal["rmsprop", "adagrad"] | None = None
-    beta: float | None = Field(None, ge=0, lt=1)
-    eps: float | None = Field(None, ge=0)
-    eps_inside: bool | None = None
-    ceiling: float | None = Field(None, gt=0)
-    friction: float | None = Field(None, gt=0, le=1)
-    thermostat_rate: float | None = Field(None, ge=0)
-    anneal: float | None = Field(None, ge=0)
-    explore: int | None = Field(None, ge=0)
+    name: str = Field("psgld", description="sgld, psgld, sghmc, sgnht, santa; or sgd, rmsprop, adagrad, momentum")
+    lr: float = Field(2e-3, gt=0, description="learning rate: step size of the mean loss")
+    temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^([0-9.]+/N|auto)$")] | None = Field(
+        None, description="a number; one over N like '2/N'; or 'auto': by validation; None: 1"
+    )
+    prior_var: float | None = Field(None, gt=0, description="variance of the Gaussian prior; None: flat")
+    preconditioner: Literal["rmsprop", "adagrad"] | None = Field(
+        None, description="of psgld and santa: rmsprop or adagrad"
+    )
+    beta: float | None = Field(None, ge=0, lt=1, description="memory of the squared gradients")
+    eps: float | None = Field(None, ge=0, description="added to their root")
+    eps_inside: bool | None = Field(None, description="under the root instead")
+    ceiling: float | None = Field(
+        None, gt=0, description="of the preconditioner; None: N times the prior standard deviation"
+    )
+    friction: float | None = Field(None, gt=0, le=1, description="of momentum, per step")
+    thermostat_rate: float | None = Field(None, ge=0, description="how fast the thermostat learns")
+    anneal: float | None = Field(None, ge=0, description="of santa: T falls as (step + 1)^-anneal")
+    explore: int | None = Field(None, ge=0, description="of santa: steps before it only optimises")
 
     @model_validator(mode="after")
     def _known(self) -> SamplerSettings:
@@ -87,30 +96,34 @@ class SamplerSettings(Table):
 class Run(Table):
     """How long, when to sample, and every schedule. Times are in epochs."""
 
-    epochs: float = Field(20, gt=0)
-    burn_in: float = Field(4, ge=0)
-    sample_every: float = Field(0.5, gt=0)
+    epochs: float = Field(20, gt=0, description="of the whole run")
+    burn_in: float = Field(4, ge=0, description="epochs before the first sample may be kept")
+    sample_every: float = Field(0.5, gt=0, description="epochs between samples")
     burn_in_temperature: float | None = Field(None, ge=0, description="None: the sampler's; 0: optimise first")
     temperature_ramp: float = Field(0, ge=0, description="epochs after burn-in over which the temperature rises")
-    lr_schedule: Literal["constant", "step", "polynomial", "cyclical"] = "constant"
-    decay_after: float = Field(10, ge=0)
-    decay_every: float = Field(1, gt=0)
-    decay_factor: float = Field(0.5, gt=0, le=1)
-    poly_offset: float = Field(1, gt=0)
-    poly_power: float = Field(0.55, ge=0)
+    lr_schedule: Literal["constant", "step", "polynomial", "cyclical"] = Field(
+        "constant", description="constant, step, polynomial or cyclical"
+    )
+    decay_after: float = Field(10, ge=0, description="step: epochs at the full rate")
+    decay_every: float = Field(1, gt=0, description="step: epochs between falls")
+    decay_factor: float = Field(0.5, gt=0, le=1, description="step: of each fall")
+    poly_offset: float = Field(1, gt=0, description="polynomial: epochs, a in (1 + t/a)^-power")
+    poly_power: float = Field(0.55, ge=0, description="polynomial: how fast the rate falls")
     cycle: float = Field(4, gt=0, description="length of a cosine cycle; cycles start after burn-in")
-    cycle_floor: float = Field(0.0, ge=0, le=1)
+    cycle_floor: float = Field(0.0, ge=0, le=1, description="rate at the end of a cycle, of that at its beginning")
     cycle_explore: float = Field(0.0, ge=0, lt=1, description="first part of each cycle: no noise, no samples")
-    clip: Literal["none", "norm", "always"] = "none"
-    clip_norm: float = Field(5.0, gt=0)
+    clip: Literal["none", "norm", "always"] = Field(
+        "none", description="none, norm: longer gradients are shortened, always: all get this norm"
+    )
+    clip_norm: float = Field(5.0, gt=0, description="of the gradient of the mean loss")
     patience: int | None = Field(None, ge=1, description="stop after so many samples without a better average")
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="of the products in training; weights, noise and every evaluation stay float32"
     )
-    seed: int = Field(0, ge=0)
-    device: str = "cpu"
-    threads: int | None = Field(None, ge=1)
-    checkpoint_minutes: float = Field(1.0, ge=0)
+    seed: int = Field(0, ge=0, description="of weights, batches, masks and noise")
+    device: str = Field("cpu", description="cpu, or any other that torch knows")
+    threads: int | None = Field(None, ge=1, description="None: one for each core")
+    checkpoint_minutes: float = Field(1.0, ge=0, description="between checkpoints")
 
     @model_validator(mode="after")
     def _collects(self) -> Run:

@@ -12,16 +12,22 @@ from .base import Table
 class TextData(Table):
     """Which text, how it is cut into tokens, and how tokens become batches."""
 
-    corpus: str = "war_and_peace"
-    level: Literal["byte", "char", "word"] = "byte"
+    corpus: str = Field("war_and_peace", description="a data set by name, or a text file")
+    level: Literal["byte", "char", "word"] = Field("byte", description="what a token is: byte, char or word")
     running: bool = Field(False, description="words only: line ends are mere white space, not ends of sentences")
-    min_count: int = Field(1, ge=1)
-    max_vocab: int | None = Field(None, ge=2)
-    batching: Literal["successive", "random"] = "successive"
-    batch_size: int = Field(32, ge=1)
-    window: int = Field(50, ge=1)
-    split: Literal["contiguous", "streams"] = "contiguous"
-    parts: tuple[float, float, float] = (80, 10, 10)
+    min_count: int = Field(1, ge=1, description="words seen less often become <unk>")
+    max_vocab: int | None = Field(None, ge=2, description="so many of the most frequent words; None: all")
+    batching: Literal["successive", "random"] = Field(
+        "successive", description="successive windows that carry the state on, or random ones"
+    )
+    batch_size: int = Field(32, ge=1, description="windows in a batch")
+    window: int = Field(50, ge=1, description="tokens through which gradients go back")
+    split: Literal["contiguous", "streams"] = Field(
+        "contiguous", description="three consecutive parts, or batches of parallel streams"
+    )
+    parts: tuple[float, float, float] = Field(
+        (80, 10, 10), description="train, valid, test: shares; with streams, batches"
+    )
 
     @model_validator(mode="after")
     def _parts(self) -> TextData:

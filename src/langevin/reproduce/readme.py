@@ -23,9 +23,9 @@ NOTE = (
     "that the validation split prefers, as early stopping would keep: by their error for the error, by their nll for "
     "all else. Averaged: probabilities averaged over all samples (an optimiser's "
     "snapshots); best collection: over those of them that the validation split prefers, of any number (`langevin "
-    "train` chooses so among four or more; of classifiers it averages all). Several runs (seeds or folds) are given as mean ± standard deviation. All methods and "
-    "metrics, calibration and what was not run: [docs/reproduce.md](docs/reproduce.md); what to make of it: "
-    "[docs/findings.md](docs/findings.md)."
+    "train` chooses so among four or more; of classifiers it averages all). Several runs (seeds or folds) are given as "
+    "mean ± standard deviation. All methods and metrics, calibration and what was not run: "
+    "[docs/reproduce.md](docs/reproduce.md); what to make of it: [docs/findings.md](docs/findings.md)."
 )
 
 

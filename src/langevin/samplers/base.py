@@ -268,8 +268,8 @@ def check_group(group: dict[str, Any]) -> None:
         group["prior_var"] is None or group["prior_var"] > 0, "prior_var", "positive or None", group["prior_var"],
         "pass None for a flat prior",
     )
-    require(isinstance(group["seed"], Integral) and 0 <= group["seed"] < 2**64, "seed", "in [0, 2⁶⁴)", group["seed"],
-            "pass a non-negative integer")
+    require(isinstance(group["seed"], Integral) and 0 <= int(group["seed"]) < 2**64, "seed", "in [0, 2⁶⁴)",
+            group["seed"], "pass a non-negative integer")
     for parameter in group["params"]:
         require(
             parameter.dtype in (torch.float32, torch.float64), "parameters", "float32 or float64", parameter.dtype,
