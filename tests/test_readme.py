@@ -34,6 +34,13 @@ def test_python_runs(code, tmp_path, monkeypatch, capsys):
     assert "±" in capsys.readouterr().out
 
 
+def test_python_of_the_guide_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    guide, names = (Path(__file__).parents[1] / "docs" / "python.md").read_text(), {}
+    for code in re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL):
+        exec(compile(code, "python.md", "exec"), names)
+
+
 CUT = {
     "text": [*TINY, "corpus=my.txt", "epochs=3"],
     "classify": [*TINY_CLASSIFIER, "valid_share=0.3", "test_share=0.2"],

@@ -36,6 +36,10 @@ def __getattr__(name: str) -> Any:
     return BayesianTextClassifier
 
 
+def __dir__() -> list[str]:
+    return [*globals(), "BayesianTextClassifier"]
+
+
 def load(folder: str | Path, **options: Any) -> Predictor:
     """A predictor from an exported folder or a run; options as in `langevin.sharing.load`, which is imported here."""
     from .sharing import load as load_folder

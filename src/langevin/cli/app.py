@@ -49,7 +49,10 @@ Discard = Annotated[int, typer.Option(help="leave out so many samples from the s
 SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="use the sound samples when some are damaged")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="how many processes at a time (default: one for each core)")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is already there")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key ('langevin recipes NAME' lists them)")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key ('langevin recipes NAME' lists them)"),
+]
 
 SELECTION = {
     "select": (Select, None), "samples": (Samples, None), "discard": (Discard, 0),
