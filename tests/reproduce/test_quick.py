@@ -23,11 +23,11 @@ SENTENCES: Steps = [
     ("sentences", ("trec-psgld",), 2), ("sentences", ("cr-psgld-dropout",), 2),
     ("ablation", ("trec-rmsprop", "trec-psgld"), 1), ("learning-curves", (), 1), ("uncertainty", (), 1),
     ("temperature-trec", ("trec-psgld.T2overN",), 1), ("vectors", ("cr-psgld-dropout.spacy",), 1),
-    ("chains", ("trec-psgld-dropout.four",), 1), ("auto", ("classify.auto",), 2),
+    ("chains", ("trec-psgld-dropout.full",), 1), ("auto", ("classify.auto",), 1),
     ("alternatives-trec", ("trec-rmsprop-dropout.four", "trec-rmsprop-dropout.full"), 1),
-    ("alternatives-trec", ("trec-psgld-dropout.cyclical",), 2),
+    ("alternatives-trec", ("trec-psgld-dropout.cyclical",), 1),
 ]
-CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 2), ("time", (), 1),
+CAPTIONS: Steps = [("captions", (), 1), ("flickr8k", ("flickr8k-psgld",), 1), ("time", (), 1),
                    ("noise", ("flickr8k-psgld.T0",), 1)]
 
 

@@ -10,12 +10,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ..report.terminal import messages
 from ..workflow import Selection, usual
 
+ORDER = (
+    "train", "resume", "show", "evaluate", "generate", "explain", "classify", "decide", "calibrate", "uncertain",
+    "curves", "crossval", "caption", "uncertainty", "diagnose", "report", "distill", "export", "recipes", "data",
+    "reproduce", "record", "tables", "demo",
+)
+"""Of the commands in the help: as one comes to need them."""
+
+
+class InOrder(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    cls=InOrder, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Train recurrent networks by stochastic-gradient MCMC and predict with the average of many weight samples.",
     context_settings={"help_option_names": ["--help", "-h"]},
 )

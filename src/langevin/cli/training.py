@@ -22,6 +22,7 @@ from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
 from ..runfolder import RunFolder, refuse_occupied
 from ..side_by_side import PARENT
+from ..tasks import CLASSES
 from ..train import Interrupted, Trainer
 from ..tune import with_chosen_temperature
 from ..workflow import preferred, start, train_until_done
@@ -57,6 +58,8 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train on a recipe, on your own text file, or on your own labelled sentences."""
+    if task is not None and task not in CLASSES:
+        raise LangevinError(f"--task must be one of {', '.join(CLASSES)}, got {task!r}")
     if recipe is None and text is None and labelled is None:
         needed = "--train FILE" if task == "classify" else "--text FILE or --task classify --train FILE"
         raise LangevinError(f"expected a recipe or {needed}, got none; see 'langevin recipes'")

@@ -157,8 +157,8 @@ def validate(values: dict[str, Any]) -> Recipe:
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
-        problems = "\n".join(explain(problem) for problem in error.errors())
-        raise LangevinError(problems) from None
+        problems = dict.fromkeys(explain(problem) for problem in error.errors())  # each once
+        raise LangevinError("\n".join(problems)) from None
 
 
 def explain(problem: Any) -> str:
@@ -171,6 +171,9 @@ def explain(problem: Any) -> str:
         return f"unknown recipe key {where!r}{nearest(name, all_keys())}"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
+    if problem["loc"][:2] == ("sampler", "temperature"):  # may be of several kinds, and pydantic complains of each
+        return (f"sampler.temperature: expected a number of 0 or more, one over N such as '2/N', or 'auto', got "
+                f"{problem['input']!r}")
     return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"
 
 

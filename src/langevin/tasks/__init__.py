@@ -35,4 +35,4 @@ def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> n
     return model
 
 
-__all__ = ["Task", "model_of", "open_task"]
+__all__ = ["CLASSES", "Task", "model_of", "open_task"]
