@@ -46,6 +46,20 @@ def test_as_spreadsheets_write_them(tmp_path, ending, settings):
     assert list(zip(read.texts, read.labels, strict=True)) == pairs
 
 
+@pytest.mark.parametrize("rows", [
+    ["label\ttext", 'A\t"I am here .', "B\tfine", 'C\the said ."', "A\tok"],
+    ["text\tlabel", '"I am here .\tA', "fine\tB", '"he said .\tC', "ok\tA"],
+])
+def test_a_quotation_over_several_lines_of_a_tsv_is_not_one_cell(tmp_path, rows):
+    (tmp_path / "q.tsv").write_text("\n".join(rows))
+    assert read_sentences(tmp_path / "q.tsv").labels == ("A", "B", "C", "A")
+
+
+def test_lines_of_one_column_stay_apart(tmp_path):
+    (tmp_path / "q.tsv").write_text('text\n"one\ntwo"\nthree\n')
+    assert read_texts(tmp_path / "q.tsv") == ['"one', 'two"', "three"]
+
+
 def test_quotes_of_a_tsv_that_are_none_around_cells_are_signs_of_the_text(tmp_path):
     (tmp_path / "q.tsv").write_text('text\tlabel\n"Ah" he said\tperson\n"half a quote\tplace\n')
     assert read_sentences(tmp_path / "q.tsv").texts == ('"Ah" he said', '"half a quote')

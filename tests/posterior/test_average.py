@@ -56,9 +56,9 @@ def test_what_is_no_logits_of_classes_is_refused(store, predict, message):
         average(store, nn.Linear(1, 2, bias=False), predict)
 
 
-def test_an_ensemble_refuses_a_single_logit():
-    model = nn.Linear(4, 1)
-    with pytest.raises(LangevinError, match="make one logit z of two classes a pair"):
+@pytest.mark.parametrize("model", [nn.Linear(4, 1), nn.Sequential(nn.Linear(4, 1), nn.Flatten(0))])
+def test_an_ensemble_refuses_a_single_logit(model):
+    with pytest.raises(LangevinError, match=r"got \(3(, 1|,)\); make one logit z of two classes a pair"):
         Ensemble(model, [model, model]).log_probs(torch.ones(3, 4))
 
 

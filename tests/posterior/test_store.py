@@ -61,9 +61,11 @@ def test_numbers_of_torch_and_numpy_are_listed_and_what_cannot_be_leaves_nothing
     (sample,) = SampleStore(tmp_path).read()
     assert (sample.step, sample.about) == (10, {"loss": 0.5, "best": 2.0})
     before = sorted(tmp_path.iterdir())
-    for step, about in ((20, {"model": nn.Linear(2, 2)}), (20, {"loss": torch.ones(2)}), (20.5, {})):
-        with pytest.raises((LangevinError, TypeError)):
-            store.append(nn.Linear(2, 2), step, **about)
+    for about in ({"net": nn.Linear(2, 2)}, {"loss": torch.ones(2)}):
+        with pytest.raises(LangevinError, match="expected numbers or words about a sample"):
+            store.append(nn.Linear(2, 2), 20, **about)
+    with pytest.raises(TypeError):
+        store.append(nn.Linear(2, 2), 20.5)
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -290,9 +290,11 @@ def test_the_state_of_another_optimiser_is_refused_before_anything_changes(name)
     with pytest.raises(ValueError, match=r"^state_dict must be of a \w+, got one without .*num_data"):
         sampler.load_state_dict(torch.optim.RMSprop([theta], lr=0.5).state_dict())
     assert (sampler.param_groups[0]["lr"], sampler.param_groups[0]["temperature"]) == (0.1, 0.3)
-    if name in ("psgld", "santa"):
-        with pytest.raises(ValueError, match=r"got one without .*preconditioner"):
-            sampler.load_state_dict(make("sgld", [theta], lr=0.1, num_data=10).state_dict())
+    others = ["sgld", "psgld", "sghmc", "sgnht", "santa"]
+    others.remove(name)
+    for other in others:
+        with pytest.raises(ValueError, match=r"got one with(out)? .*(friction|preconditioner|thermostat_rate)"):
+            sampler.load_state_dict(make(other, [theta], lr=0.1, num_data=10).state_dict())
 
 
 @every_sampler
@@ -300,6 +302,8 @@ def test_a_refused_group_is_not_added(name):
     sampler = make(name, [parameter(2)], lr=0.1, num_data=10)
     with pytest.raises(ValueError, match="temperature must be"):
         sampler.add_param_group({"params": [parameter(2)], "temperature": -1.0})
+    with pytest.raises(ValueError, match="seed must be"):
+        sampler.add_param_group({"params": [parameter(2)], "seed": "a"})
     assert len(sampler.param_groups) == 1
 
 

@@ -50,13 +50,16 @@ def recipes(
 
 
 def show_recipe(recipe: Recipe, as_json: bool) -> None:
+    parts = {part: getattr(recipe, part) for part in TABLES}
+    keys = {
+        f"{part}.{key}": {"value": getattr(own, key), "meaning": field.description}
+        for part, own in parts.items() for key, field in type(own).model_fields.items()
+    }
     if as_json:
-        print(json.dumps(recipe.what_is_computed()))
+        print(json.dumps(keys))
         return
     rows = [
-        (f"{part}.{key}", "none" if (value := getattr(table_, key)) is None else str(value), about.description or "")
-        for part, table_ in ((part, getattr(recipe, part)) for part in TABLES)
-        for key, about in type(table_).model_fields.items()
+        (key, "none" if told["value"] is None else str(told["value"]), told["meaning"]) for key, told in keys.items()
     ]
     screen.print(table(recipe.title, ("key", "value", "what it means"), rows, words=True))
 

@@ -92,9 +92,10 @@ def reproduce(
         if not quick:  # quick versions of several targets share what they ran
             refuse_other_recipes(runs, out, results, precision)
         make_folder(results)
+        wanted = [] if quick else missing_benchmarks(chosen, results)
         failed = run_missing(missing_runs(chosen, runs, out, results), out, results, jobs, precision, quick, as_json)
-        if not (failed or quick or asked):
-            failed = measure_missing(chosen, out, results, as_json)
+        if wanted and not (failed or asked):
+            failed = measure_missing(chosen, out, results, precision, as_json)
         if chosen.name in FIGURES and not failed:
             messages.print(f"drawn: {draw_figure(chosen.name, out, results, quick=quick)}", soft_wrap=True)
     show_target(chosen, results, quick, as_json)
@@ -129,14 +130,13 @@ def run_missing(
             raise typer.Exit(130) from None
 
 
-def measure_missing(target: Target, out: Path, results: Path, quiet: bool) -> dict[str, str]:
+def measure_missing(
+    target: Target, out: Path, results: Path, precision: str | None, quiet: bool
+) -> dict[str, str]:
     """Times, once nothing else runs; what failed, with its last words."""
-    missing = missing_benchmarks(target, results)
-    if not missing:
-        return {}
     with counting("benchmarks", quiet) as begin:
-        advance = begin(len(missing))
-        return execute_benchmarks(target, out, results, lambda name: advance())
+        advance = begin(len(missing_benchmarks(target, results)))
+        return execute_benchmarks(target, out, results, lambda name: advance(), precision=precision)
 
 
 def show_targets(out: Path, results: Path, seeds: int | None, quick: bool, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """Labelled sentences from files: `label text` lines, CSV, TSV, JSON lines; whatever encoding, and saying which.
 
-TSV follows its standard: no quoting, a tab and a line end always separate. Empty texts are kept.
+A tab and a line end always separate in TSV, unless all of it reads as cells in quotes. Empty texts are kept.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             if not cells and len(columns) != 1:
                 continue  # a blank line; where there is one column, an empty cell of it
             if len(cells) > len(columns):
-                how = "take the tabs out of its text" if kind == "tsv" else "put a text with commas in quotes"
+                how = "take the tabs out of its text" if kind == "tsv" else "put the text that has separators in quotes"
                 raise LangevinError(f"line {last} of {path} has more cells than the first line has columns; {how}")
             number += 1
             yield number, dict(itertools.zip_longest(columns, cells or [""]))
@@ -151,17 +151,21 @@ def dialect_of(text: str, kind: str) -> dict[str, Any]:
     """CSV with commas, or with semicolons where the first line has no comma; TSV with quotes as signs of the text.
 
     Or with quotes around cells, as spreadsheets write them where a text has a quote or a line end: if all of a TSV can
-    be read so, and all its rows are then of one length.
+    be read so, its rows are then of one length, two or more, and no cell has a tab, as it would if a quotation that
+    goes on over several lines were taken for one cell.
     """
     if kind == "csv":
-        first = text.lstrip().partition("\n")[0]
+        first = text.lstrip().splitlines()[0] if text.strip() else ""
         return {"delimiter": ";" if ";" in first and "," not in first else ",", "strict": True}
     quoted: dict[str, Any] = {"delimiter": "\t", "strict": True}
     try:
         rows = list(filter(None, csv.reader(io.StringIO(text, newline=""), **quoted)))
     except csv.Error:
         rows = []
-    return quoted if len({len(row) for row in rows}) == 1 else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+    alike = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
+    if alike and not any("\t" in cell for row in rows for cell in row):
+        return quoted
+    return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
 
 
 def columns_of(first: list[str], path: str) -> list[str]:

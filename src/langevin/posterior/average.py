@@ -103,5 +103,5 @@ def refuse_few_classes(logits: Tensor) -> None:
     if logits.dim() < 2 or logits.shape[-1] < 2:
         raise LangevinError(
             f"expected logits of [items, …, classes] with two classes or more, got {tuple(logits.shape)}; make one "
-            f"logit z of two classes a pair, torch.stack([torch.zeros_like(z), z], -1)"
+            f"logit z of two classes a pair, torch.stack([torch.zeros_like(z), z], -1), and one item a batch by [None]"
         )

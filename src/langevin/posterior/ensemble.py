@@ -254,7 +254,7 @@ def chosen_sources(
 
 
 def of_classes(logits: Tensor) -> Tensor:
-    refuse_few_classes(logits)
+    refuse_few_classes(logits[0])  # samples come first
     return torch.log_softmax(logits, -1)
 
 

@@ -28,7 +28,7 @@ class SentenceData(Table):
     )
     vocabulary: Literal["train", "all"] = Field("train", description="words of the training split or of all splits")
     min_count: int = Field(1, ge=1, description="words seen less often become <unk>")
-    max_vocab: int | None = Field(None, ge=2, description="so many of the most frequent words; None: all")
+    max_vocab: int | None = Field(None, ge=2, description="so many of the most frequent words, with <unk>; None: all")
     max_words: int = Field(512, ge=1, description="longer texts are cut after so many words")
     vectors: str | None = Field(None, description="word vectors: a name in word_vectors/, or a file")
     train_vectors: bool = Field(True, description="go on learning them, or leave them as they are")

@@ -48,7 +48,7 @@ class SamplerSettings(Table):
     name: str = Field("psgld", description="sgld, psgld, sghmc, sgnht, santa; or sgd, rmsprop, adagrad, momentum")
     lr: float = Field(2e-3, gt=0, description="learning rate: step size of the mean loss")
     temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^([0-9.]+/N|auto)$")] | None = Field(
-        None, description="a number; one over N like '2/N'; or 'auto': by validation; None: 1"
+        None, description="a number; one over N like '2/N'; or 'auto': by validation; None: 1, of optimisers 0"
     )
     prior_var: float | None = Field(None, gt=0, description="variance of the Gaussian prior; None: flat")
     preconditioner: Literal["rmsprop", "adagrad"] | None = Field(
@@ -58,7 +58,7 @@ class SamplerSettings(Table):
     eps: float | None = Field(None, ge=0, description="added to their root")
     eps_inside: bool | None = Field(None, description="under the root instead")
     ceiling: float | None = Field(
-        None, gt=0, description="of the preconditioner; None: N times the prior standard deviation"
+        None, gt=0, description="of the preconditioner; None: N times the prior's deviation, flat: N, optimisers: none"
     )
     friction: float | None = Field(None, gt=0, le=1, description="of momentum, per step")
     thermostat_rate: float | None = Field(None, ge=0, description="how fast the thermostat learns")

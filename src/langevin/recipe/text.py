@@ -16,7 +16,9 @@ class TextData(Table):
     level: Literal["byte", "char", "word"] = Field("byte", description="what a token is: byte, char or word")
     running: bool = Field(False, description="words only: line ends are mere white space, not ends of sentences")
     min_count: int = Field(1, ge=1, description="words seen less often become <unk>")
-    max_vocab: int | None = Field(None, ge=2, description="so many of the most frequent words; None: all")
+    max_vocab: int | None = Field(
+        None, ge=2, description="so many of the most frequent words, with <unk> and <eos>; None: all"
+    )
     batching: Literal["successive", "random"] = Field(
         "successive", description="successive windows that carry the state on, or random ones"
     )

@@ -128,12 +128,16 @@ class Figure:
 
     gather: Callable[[Path, Path], dict[str, Any]]
     draw: Callable[[dict[str, Any], Path], None]
+    needed: tuple[str, ...]
+    """Of the numbers that are kept."""
 
 
 FIGURES = {
-    "samples": Figure(samples, draw_samples), "words": Figure(words, draw_words),
-    "captions": Figure(captions, draw_captions), "learning-curves": Figure(learning_curves, draw_learning_curves),
-    "uncertainty": Figure(uncertainty, draw_uncertainty),
+    "samples": Figure(samples, draw_samples, ("each", "collections")),
+    "words": Figure(words, draw_words, ("tokens", "each", "averaged", "std")),
+    "captions": Figure(captions, draw_captions, ("image", "captions", "per_sample", "samples")),
+    "learning-curves": Figure(learning_curves, draw_learning_curves, ("runs",)),
+    "uncertainty": Figure(uncertainty, draw_uncertainty, ("points", "labels", "scores", "names")),
 }
 
 
@@ -163,5 +167,5 @@ def draw_figure(name: str, runs: Path, results: Path, *, quick: bool = False) ->
         about = {"taken_from": {cell: maker(cell, runs, results) for cell in TARGETS[name].cells}}
         write_json(numbers, FIGURES[name].gather(runs, results) | about | ({"quick": True} if quick else {}))
     picture = numbers.with_suffix(".quick.png" if quick else ".png")
-    FIGURES[name].draw(read_result(numbers), picture)
+    FIGURES[name].draw(read_result(numbers, FIGURES[name].needed), picture)
     return picture

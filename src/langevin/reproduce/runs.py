@@ -46,7 +46,11 @@ def missing_runs(target: Target, runs: Sequence[Run], out: Path, results: Path) 
     """Those that must be trained, or trained on, before the target can be shown."""
     if is_drawn(target.name, results):
         return []
-    return [run for run in runs if state(run, out, results, folder_needed=target.needs_folders) < 1]
+    timed = {target.benchmarks[name].needs for name in missing_benchmarks(target, results)}
+    return [
+        run for run in runs
+        if state(run, out, results, folder_needed=target.needs_folders or (not run.key and run.cell in timed)) < 1
+    ]
 
 
 def absent_data(run: Run) -> list[str]:
@@ -137,10 +141,14 @@ def execute(
 
 
 def execute_benchmarks(
-    target: Target, out: Path, results: Path, on_end: Callable[[str], None] = lambda name: None
+    target: Target, out: Path, results: Path, on_end: Callable[[str], None] = lambda name: None,
+    *, precision: str | None = None,
 ) -> dict[str, str]:
     """Measure the times that are missing, one after another; those that failed, with their last words."""
-    precision = SINGLE if bfloat16_is_slow() else HALF
+    if not Path("benchmarks").is_dir():
+        where = "it is in the source tree, not in the package; give the command there"
+        return dict.fromkeys(missing_benchmarks(target, results), where)
+    precision = precision or (SINGLE if bfloat16_is_slow() else HALF)
     jobs = [
         Job(name, [sys.executable, *target.benchmarks[name].words(str(results / f"{name}.json"), str(out), precision)],
             out / f"{name}.log")

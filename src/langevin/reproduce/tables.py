@@ -179,11 +179,17 @@ def ablation_order(numbers: Sequence[float]) -> list[str]:
     return sorted(FOUR_WAYS, key=dict(zip(FOUR_WAYS, numbers, strict=True)).__getitem__)
 
 
+def one_machine(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """As far as both tell."""
+    here, there = one.get("machine", {}), other.get("machine", {})
+    return all(here[key] == there[key] for key in here.keys() & there.keys())
+
+
 def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
     """Ratios pSGLD : RMSprop + dropout. Of whole runs on one machine, which may have had other work; and measured in
     turn by benchmarks."""
     sampler, optimiser = recorded.get("flickr8k-psgld", []), recorded.get("flickr8k-rmsprop-dropout", [])
-    same = sampler and optimiser and sampler[0]["machine"] == optimiser[0]["machine"]
+    same = sampler and optimiser and one_machine(sampler[0], optimiser[0])
     measured = {name: recorded[name][0] for name in TIMES if name in recorded}
     samples = measured.get("bench-captioning", {}).get("samples", "all")
     stages = {"bench-epochs-flickr8k": ("training, an epoch of each in turn", "training"),
@@ -192,7 +198,7 @@ def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
     whole = {"stage": "training, minutes of the runs, which may have shared the machine", "paper": ratios["training"],
              "by": "the runs", "ours": sampler[0]["minutes"] / optimiser[0]["minutes"] if same else None}
     return [whole, *(
-        {"stage": title, "paper": ratios[stage], "by": " ".join(["python", *TIMES[name].words(f"results/{name}.json")]),
+        {"stage": title, "paper": ratios[stage], "by": f"python -m {TIMES[name].module}",
          "ours": measured[name][TIMES[name].ratio]["ratio"] if name in measured else None}
         for name, (title, stage) in stages.items()
     )]

@@ -33,16 +33,21 @@ class Run:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A measurement of time that a table shows beside its runs; the command has places for {runs} and {precision}."""
+    """A measurement of time that a table shows beside its runs, by a module of the source tree."""
 
-    command: str
+    module: str
+    options: str
+    """With places for {runs} and {precision}."""
     ratio: str
     """What the table takes of the file that it writes."""
     minutes: float
+    needs: str = ""
+    """The run whose folder must be there."""
 
-    def words(self, result: str, runs: str = "runs/reproduce", precision: str = "bfloat16") -> list[str]:
-        """The arguments of Python; it is in the source tree, not in the package."""
-        return ["-m", *(word.format(runs=runs, precision=precision) for word in self.command.split()), "--json", result]
+    def words(self, result: str, runs: str, precision: str) -> list[str]:
+        """The arguments of Python."""
+        options = (word.format(runs=runs, precision=precision) for word in self.options.split())
+        return ["-m", self.module, *options, "--json", result]
 
 
 @dataclass(frozen=True)
@@ -116,11 +121,12 @@ WP_CELLS = tuple(
 )
 TIMES = {
     "bench-epochs-flickr8k": Benchmark(
-        "benchmarks.epochs flickr8k-psgld flickr8k-rmsprop-dropout --rounds 2 --set precision={precision}",
+        "benchmarks.epochs", "flickr8k-psgld flickr8k-rmsprop-dropout --rounds 2 --set precision={precision}",
         "sampler_to_optimiser", 7,
     ),
     "bench-captioning": Benchmark(
-        "benchmarks.captioning --run {runs}/flickr8k-psgld --images 250 --rounds 2", "all_at_once_to_one_sample", 3,
+        "benchmarks.captioning", "--run {runs}/flickr8k-psgld --images 250 --rounds 2", "all_at_once_to_one_sample", 3,
+        needs="flickr8k-psgld",
     ),
 }
 MINUTES = {

@@ -65,7 +65,7 @@ class Sampler(torch.optim.Optimizer, ABC):
             check_group(group)
             check_foreign(group, self.defaults)
             self.check_settings(group)
-        except ValueError:
+        except Exception:
             self.param_groups.pop()
             raise
 
@@ -200,9 +200,11 @@ class Sampler(torch.optim.Optimizer, ABC):
 
         Several chains from one state need a seed each: set `group["seed"]` in every one of `param_groups` afterwards.
         """
-        lacking = sorted({name for group in state_dict["param_groups"] for name in self.defaults.keys() - group.keys()})
-        require(not lacking, "state_dict", f"of a {type(self).__name__}", f"one without {', '.join(lacking)}",
-                "load what the same kind of sampler saved; weights alone need no state of their optimiser")
+        there = {name for group in state_dict["param_groups"] for name in group}
+        own = self.defaults.keys()
+        for what, names in (("without", own - there), ("with", (OF_SOME & there) - own)):
+            require(not names, "state_dict", f"of a {type(self).__name__}", f"one {what} {', '.join(sorted(names))}",
+                    "load what the same kind of sampler saved; weights alone need no state of their optimiser")
         super().load_state_dict(state_dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -257,11 +259,11 @@ def check_group(group: dict[str, Any]) -> None:
         value = group[name]
         number = isinstance(value, Real | Tensor) or (name == "prior_var" and value is None)
         require(number, name, "a number", repr(value), "pass it as int or float")
-    require(0 < group["num_data"] < math.inf, "num_data", "positive", group["num_data"],
+    require(0 < group["num_data"] < math.inf, "num_data", "positive and finite", group["num_data"],
             "pass the number of training terms")
-    require(0 <= group["lr"] < math.inf, "lr", "zero or positive", group["lr"], "pass a learning rate such as 1e-3")
+    require(0 <= group["lr"] < math.inf, "lr", "finite, zero or positive", group["lr"], "pass a learning rate such as 1e-3")
     require(
-        0 <= group["temperature"] < math.inf, "temperature", "zero or positive", group["temperature"],
+        0 <= group["temperature"] < math.inf, "temperature", "finite, zero or positive", group["temperature"],
         "pass 1 for the posterior or 0 for the optimiser twin",
     )
     require(
@@ -290,6 +292,8 @@ def check_foreign(group: dict[str, Any], own: dict[str, Any]) -> None:
         require(not meant, name, "a setting of this sampler", group[name], f"did you mean {', '.join(meant)}?")
 
 
+OF_SOME = {"preconditioner", "beta", "eps", "eps_inside", "ceiling", "friction", "thermostat_rate", "anneal", "explore"}
+"""Settings that not all samplers have, by which the state of one is told from that of another."""
 FOREIGN = {"weight_decay", "momentum", "dampening", "nesterov", "alpha", "centered", "betas", "amsgrad", "lr_decay"}
 
 
