@@ -64,7 +64,8 @@ def main() -> None:
         versions = worker.versions | versions
     results = {
         "quick": options.quick, "peers": peers, "rounds": options.rounds, "threads": torch.get_num_threads(),
-        "machine": {"processor": processor_name(), "cores": available_cores(), "system": platform.system(), "load": load},
+        "machine": {"processor": processor_name(), "cores": available_cores(), "system": platform.system(),
+                    "load": load},
         "versions": versions | {"python": platform.python_version()}, "commit": commit(),
         "minutes": (time.monotonic() - began) / 60, "ratios": required_ratios(results), **results,
     }  # fmt: skip

@@ -261,7 +261,8 @@ def check_group(group: dict[str, Any]) -> None:
         require(number, name, "a number", repr(value), "pass it as int or float")
     require(0 < group["num_data"] < math.inf, "num_data", "positive and finite", group["num_data"],
             "pass the number of training terms")
-    require(0 <= group["lr"] < math.inf, "lr", "finite, zero or positive", group["lr"], "pass a learning rate such as 1e-3")
+    require(0 <= group["lr"] < math.inf, "lr", "finite, zero or positive", group["lr"],
+            "pass a learning rate such as 1e-3")
     require(
         0 <= group["temperature"] < math.inf, "temperature", "finite, zero or positive", group["temperature"],
         "pass 1 for the posterior or 0 for the optimiser twin",
