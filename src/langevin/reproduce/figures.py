@@ -109,17 +109,17 @@ def captions(runs: Path, results: Path) -> dict[str, Any]:
 def draw_captions(told: dict[str, Any], path: Path) -> None:
     columns = {f"sample of step {one['step']}": one["captions"] for one in told["per_sample"]}
     columns[f"average of {told['samples']}"] = told["captions"]
+    lines = [
+        line for title, best in columns.items()
+        for line in ("", title, *(f"   {c['log_prob']:6.2f}  {c['caption']}" for c in best))
+    ]
 
     def draw(axes: Any) -> None:
         axes.axis("off")
-        axes.set_title(told["image"])
-        lines = [
-            line for title, best in columns.items()
-            for line in (title, *(f"   {c['log_prob']:6.2f}  {c['caption']}" for c in best), "")
-        ]
+        axes.set_title(told["image"], loc="left")
         axes.text(0, 1, "\n".join(lines), va="top", family="monospace", fontsize=9)
 
-    save_figure(path, draw, size=(7.0, 4.0))
+    save_figure(path, draw, size=(7.0, 0.6 + 0.16 * len(lines)))
 
 
 @dataclass(frozen=True)
