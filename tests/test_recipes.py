@@ -47,7 +47,7 @@ def test_keys_are_unique_across_tables():
         ("model.lr=4", "unknown recipe key"),
         ("epochs", "expected key=value"),
         ("lr=-1", "sampler.lr: input should be greater than 0, got -1"),
-        ("temperature=-0.5", "greater than or equal to 0, got -0.5"),
+        ("temperature=-0.5", "expected a number of 0 or more, .*, got -0.5"),
         ("prior_var=0", "greater than 0"),
         ("burn_in=10", "burn_in must be shorter than the run of 10 epochs, got 10"),
         ("sample_every=7", "no sample would be collected"),
