@@ -297,6 +297,13 @@ def test_the_state_of_another_optimiser_is_refused_before_anything_changes(name)
             sampler.load_state_dict(make(other, [theta], lr=0.1, num_data=10).state_dict())
 
 
+def test_a_group_that_fails_by_its_type_is_not_added_either():
+    sampler = make("psgld", [parameter(2)], lr=0.1, num_data=10)
+    with pytest.raises(TypeError):
+        sampler.add_param_group({"params": [parameter(2)], "beta": "0.9"})
+    assert len(sampler.param_groups) == 1
+
+
 @every_sampler
 def test_a_refused_group_is_not_added(name):
     sampler = make(name, [parameter(2)], lr=0.1, num_data=10)

@@ -65,7 +65,7 @@ class Sampler(torch.optim.Optimizer, ABC):
             check_group(group)
             check_foreign(group, self.defaults)
             self.check_settings(group)
-        except Exception:
+        except Exception:  # whatever is wrong with it, a refused group must not stay; raised again below
             self.param_groups.pop()
             raise
 
