@@ -124,6 +124,30 @@ def test_large_tensors_reuse_their_pages():
     assert faults["1"] * 10 < faults["0"]
 
 
+OPTIMISER = """
+import sys, torch
+from langevin import SGLD
+from langevin.startup import prepare_process
+prepare_process()
+weight = torch.nn.Parameter(torch.ones(3))
+sampler = SGLD([weight], lr=0.1, num_data=10, seed=0)
+weight.sum().backward()
+sampler.step()
+sampler.zero_grad()
+sampler.load_state_dict(sampler.state_dict())
+print("torch._dynamo" in sys.modules, weight.tolist())
+"""
+
+
+def test_no_optimiser_imports_the_compiler():
+    told = {}
+    for flag in "01":
+        environment = os.environ | {"LANGEVIN_STARTUP": flag}
+        told[flag] = subprocess.check_output([sys.executable, "-c", OPTIMISER], env=environment, text=True)
+    assert told["0"].startswith("True ")
+    assert told["1"] == told["0"].replace("True", "False")
+
+
 def test_same_bits_with_and_without(langevin, text_file, tmp_path):
     """The command, twice: every stored sample is the same file."""
     digests = []

@@ -2,8 +2,9 @@
 
 Large tensors come and go with every training step. glibc hands their memory back to the kernel and asks for it again,
 and the kernel clears every page anew: half of the CPU time of a torch process can go there. `prepare_process` tells
-glibc to keep what was freed, and lowers the number of torch threads to the cores that this process may use. Results
-keep their bits; the process keeps its peak memory until it ends.
+glibc to keep what was freed, and lowers the number of torch threads to the cores that this process may use. It also
+spares the process torch's compiler, which the first optimiser would import, for seconds, only to tell it not to compile
+the optimiser. Results keep their bits; the process keeps its peak memory until it ends.
 
 `import langevin` does none of this: a library must not change its host. Call `prepare_process()` yourself to have it
 in your own program. The environment variable LANGEVIN_STARTUP=0 switches it off. `docs/speed.md` has its effect.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +22,8 @@ import torch
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
 """Parameters of mallopt, from glibc's malloc.h."""
 MEGABYTE = 2**20
+NEVER_COMPILED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
+"""Methods of torch's optimisers that import its compiler when they are first called."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,11 @@ class Startup:
 
 
 def prepare_process() -> Startup:
-    """Keep freed memory and use no more threads than there are cores; LANGEVIN_STARTUP=0 leaves all as it was."""
+    """Keep freed memory, use no more threads than there are cores, do without the compiler; LANGEVIN_STARTUP=0 leaves
+    all as it was."""
     if os.environ.get("LANGEVIN_STARTUP") == "0":
         return Startup("left alone, LANGEVIN_STARTUP=0", torch.get_num_threads())
+    spare_the_compiler()
     return Startup(keep_freed_memory(), limit_threads())
 
 
@@ -60,6 +66,16 @@ def limit_threads() -> int:
         threads = available_cores()
         torch.set_num_threads(threads)
     return threads
+
+
+def spare_the_compiler() -> None:
+    """Let optimisers call their methods as they are, which is what the compiler, once imported, would tell them."""
+    if "torch._dynamo" in sys.modules:
+        return
+    for name in NEVER_COMPILED:
+        method = getattr(getattr(torch.optim.Optimizer, name), "__wrapped__", None)
+        if method is not None:
+            setattr(method, "__dynamo_disable", method)
 
 
 def available_cores() -> int:

@@ -214,11 +214,15 @@ def best_of(curves: dict[str, list[float]], fewest: int = 1) -> tuple[str, int]:
 def evaluate_run(
     path: Path, split: str, selection: Selection, text: Path | None = None, begin: Begin = lambda n: lambda: None,
     *, curve: bool = False, mc_dropout: int | None = None, see: Callable[[Tensor], None] = lambda log_probs: None,
+    task: Task | None = None,
 ) -> dict[str, Any]:
-    """Metrics of a run on one of its splits, or on another text; with `mc_dropout`, of masks instead of samples."""
+    """Metrics of a run on one of its splits, or on another text; with `mc_dropout`, of masks instead of samples.
+
+    Whoever has opened its `task` already need not have its data read again.
+    """
     folder = RunFolder(path)
     samples, skipped = select(folder, selection, begin)
-    task = open_run_task(folder)
+    task = task or open_run_task(folder)
     if text is not None:
         split = task.add_file(text)
     elif split not in task.splits:

@@ -66,7 +66,7 @@ def test_seeds_of_ensembles_do_not_overlap():
     assert load_recipe(runs[1].recipe, runs[1].overrides).run.seed == 4
 
 
-@pytest.mark.parametrize("name", [*COMPARED, "temperature-trec", "temperature-ptb", "chains"])
+@pytest.mark.parametrize("name", [*COMPARED, "temperature-trec", "temperature-ptb", "cycles", "chains"])
 def test_what_is_compared_is_of_equal_cost(name):
     target = target_named(name)
     runs = {run.cell: (run.chains, load_recipe(run.recipe, run.overrides).run) for run in target.runs()}

@@ -78,6 +78,15 @@ PTB_ALTERNATIVES: Variants = {
     "ptb-small-successive-sgld.sghmc": Variant(("sampler.name=sghmc", "lr=2.0", "friction=0.1")),
 }
 
+BY_WORDS = ("level=word", TO_THE_END)
+OWN_TEXT: Variants = {
+    "text.words": Variant(BY_WORDS),
+    "text.words-cyclical": Variant(
+        (*BY_WORDS, "lr_schedule=cyclical", "cycle=2", "cycle_explore=0.5", "cycle_floor=0.01")
+    ),
+}
+"""What `langevin train --text FILE --level word` does, and the cycles of Penn Treebank in its place."""
+
 TREC_BASELINES: Variants = {
     "trec-rmsprop.full": Variant((TO_THE_END,)), "trec-rmsprop-dropout.full": Variant((TO_THE_END,)),
 }

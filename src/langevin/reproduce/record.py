@@ -38,14 +38,14 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     progress = folder.progress()
     if not progress or not progress["finished"]:
         raise LangevinError(f"expected a finished run in {path}; go on with 'langevin resume {path}' first")
-    judgement = Judgement(open_run_task(folder))
+    task = open_run_task(folder)
+    judgement, evaluated = Judgement(task), partial(evaluate_run, path, selection=Selection(), begin=begin, task=task)
     numbers = {
-        split: evaluate_run(path, split, Selection(), begin=begin, curve=True, see=partial(judgement.see, split))
-        for split in ("valid", "test")
+        split: evaluated(split, curve=True, see=partial(judgement.see, split)) for split in ("valid", "test")
     }
-    others = {} if folder.chains else {"weight_averaged": weight_averaged(folder)}
+    others = {} if folder.chains else {"weight_averaged": weight_averaged(folder, task)}
     if folder.recipe.model.dropout or folder.recipe.model.dropconnect:
-        others["mc_dropout"] = evaluate_run(path, "test", Selection(), begin=begin, mc_dropout=MASKS)["averaged"]
+        others["mc_dropout"] = evaluated("test", mc_dropout=MASKS)["averaged"]
     valid = numbers["valid"]["curve"]
     how, count = best_of(valid)
     recipe = folder.recipe
@@ -108,9 +108,8 @@ class Judgement:
         return {"aurc": areas} | promise
 
 
-def weight_averaged(folder: RunFolder) -> dict[str, float]:
+def weight_averaged(folder: RunFolder, task: Task) -> dict[str, float]:
     """Test metrics of one network: the mean of the weights of all samples."""
-    task = open_run_task(folder)
     model = task.build_model().to(prepare_device(folder.recipe))
     load_weight_average(model, folder.store().samples)
     return task.metrics(task.log_probs(model, "test"), "test")

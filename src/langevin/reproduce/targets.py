@@ -133,13 +133,15 @@ MINUTES = {
     "wp-lstm": 46, "wp-gru": 34, "wp-rnn": 14, "ptb-small-random": 250, "ptb-small-successive": 90, "ptb-medium": 1200,
     "ptb-large": 8400, "ptb-small-successive-sgld.T": 21, "ptb-small-successive-sgld.p": 21,
     "ptb-small-successive-sgld-dropout.T": 21, "flickr8k": 53, "flickr30k": 260, "mr": 22, "subj": 22, "cr": 10,
-    "mpqa": 10, "trec": 6, "classify": 3.6, "classify.mpqa": 1.5, "classify.subj": 10,
+    "mpqa": 10, "trec": 6, "classify": 3.6, "classify.mpqa": 1.5, "classify.subj": 10, "text": 20,
 }
 """Of one run in float32 on one core of the reference of `processor.py`, by how its name begins. Measured there: TREC,
 PTB-small successive and classify.mpqa. The others in bfloat16 on a faster machine, times 2.4, as the first two are;
 War and Peace in float32 there, times 1.7. PTB-medium, PTB-large and Flickr30k follow from the others by their
 products."""
-SHORT = ("epochs=0.04", "burn_in=0.01", "sample_every=0.01", "cycle=0.03", "hidden=8", "threads=1")
+SHORT = (
+    "epochs=0.04", "burn_in=0.01", "sample_every=0.01", "cycle=0.03", "hidden=8", "max_vocab=500", "threads=1",
+)
 
 TARGETS = {
     target.name: target
@@ -184,6 +186,9 @@ TARGETS = {
         Target("alternatives-ptb", "Penn Treebank, small: what else a user could do at the same price of training",
                (*(f"ptb-small-successive-{method}" for method in paper.FOUR), *questions.PTB_ALTERNATIVES),
                metrics=("perplexity",), quick=(*SHORT, "embed=8"), variants=questions.PTB_ALTERNATIVES),
+        Target("cycles", "A text of one's own by words (War and Peace): a constant rate or cycles, test perplexity",
+               tuple(questions.OWN_TEXT), metrics=("perplexity",), quick=(*SHORT, "embed=8"),
+               variants=questions.OWN_TEXT, pairs=(("text.words-cyclical", "text.words"),)),
         Target("noise", "Noise or prior: the sampler, and the same prior without noise, test perplexity",
                tuple(cell for name in questions.NOISE for cell in (name.removesuffix(".T0"), name)),
                metrics=("perplexity",), quick=(*SHORT, "embed=8"), variants=questions.NOISE,
