@@ -97,7 +97,11 @@ def score_models(
         captions[kind] = dict(zip(names, best, strict=True))
         write_coco_results(files[kind], captions[kind])
     references = {name: task.captions.texts[name] for name in names}
-    return {kind: evaluate_captions(references, written) for kind, written in captions.items()}
+    scored: dict[tuple[str, ...], CocoScores] = {}
+    for written in captions.values():  # models that write the same are scored once
+        if tuple(written.values()) not in scored:
+            scored[tuple(written.values())] = evaluate_captions(references, written)
+    return {kind: scored[tuple(written.values())] for kind, written in captions.items()}
 
 
 def facts_of(scores: Mapping[str, CocoScores], search: Search) -> dict[str, Any]:
