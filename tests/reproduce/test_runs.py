@@ -172,7 +172,7 @@ def test_a_folder_in_the_place_of_a_file_is_named(cli, tmp_path):
 def test_what_lacks_its_data_is_told_and_not_begun(cli, tmp_path, monkeypatch):
     monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
     listed = json.loads(cli("reproduce", "--results", tmp_path, "--out", tmp_path / "runs", "--json")[1])
-    assert {one["target"] for one in listed if one["state"] == "not run"} == {"wp", "chains"}
+    assert {one["target"] for one in listed if one["state"] == "not run"} == {"wp", "cycles", "chains"}
     assert {one["state"] for one in listed} == {"not run", "no data"}
     code, _, messages = cli("reproduce", "ptb", "--cells", "ptb-small-random-sgd", "--seeds", 1, "--results", tmp_path,
                             "--out", tmp_path / "runs")
