@@ -9,12 +9,13 @@ import sys
 import pytest
 from rich.console import Console
 
-from langevin.caption_scores import notes
+from langevin.caption_scores import notes, score_models
+from langevin.captioning import Captioning, Search
 from langevin.chains import start_chains
-from langevin.coco import METRICS, CocoScores
+from langevin.coco import METRICS, CocoScores, evaluate_captions
 from langevin.report.summary import evaluation_table
 from langevin.reproduce.record import record
-from langevin.workflow import resume, start
+from langevin.workflow import Selection, resume, start
 from tests.tiny_captions import tiny_recipe
 
 
@@ -74,6 +75,25 @@ def test_recorded_captions_are_of_four_models(tmp_path, cli):
         assert ours == pytest.approx(seen)
     assert (test["beam"], test["tokenizer"]) == (5, "plain")
     assert test["notes"]
+
+
+@pytest.mark.usefixtures("no_java")
+def test_models_that_write_the_same_are_scored_once(chains_run, tmp_path, monkeypatch):
+    run, seen = Captioning.open(chains_run, Selection()), []
+
+    def counted(references, written):
+        seen.append(tuple(written.values()))
+        return evaluate_captions(references, written)
+
+    monkeypatch.setattr("langevin.caption_scores.evaluate_captions", counted)
+    models = {"one": run.samples[:1], "same": run.samples[:1], "all": run.samples}
+    files = {kind: tmp_path / f"{kind}.json" for kind in models}
+    scores = score_models(run, "test", models, Search(), files)
+    assert len(seen) == len(set(seen)) < len(models)
+    assert scores["one"] == scores["same"]
+    for kind, path in files.items():
+        written = {row["image_id"]: row["caption"] for row in json.loads(path.read_text())}
+        assert tuple(written.values()) in seen, kind
 
 
 def test_without_the_package_the_perplexity_is_given(chains_run, tmp_path, cli, monkeypatch):

@@ -188,7 +188,7 @@ TARGETS = {
                metrics=("perplexity",), quick=(*SHORT, "embed=8"), variants=questions.PTB_ALTERNATIVES),
         Target("cycles", "A text of one's own by words (War and Peace): a constant rate or cycles, test perplexity",
                tuple(questions.OWN_TEXT), metrics=("perplexity",), quick=(*SHORT, "embed=8"),
-               variants=questions.OWN_TEXT, pairs=(("text.words-cyclical", "text.words"),)),
+               variants=questions.OWN_TEXT),
         Target("noise", "Noise or prior: the sampler, and the same prior without noise, test perplexity",
                tuple(cell for name in questions.NOISE for cell in (name.removesuffix(".T0"), name)),
                metrics=("perplexity",), quick=(*SHORT, "embed=8"), variants=questions.NOISE,
