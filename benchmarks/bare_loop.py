@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from langevin.files import write_atomic
+from langevin.process import available_cores, prepare_process
 from langevin.recipe import load_recipe
-from langevin.runfolder import commit
-from langevin.startup import available_cores, prepare_process
+from langevin.store.folder import commit
 from langevin.tasks.language_model import LanguageModelTask
-from langevin.train import Trainer
-from langevin.workflow import start
+from langevin.training.loop import Trainer
+from langevin.training.session import start
 
 from .timing import Contender, interleave, ratio, timed
 

@@ -17,16 +17,16 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from langevin.captioning import AveragedDecoder, Captioning, Search, as_one, search_captions
 from langevin.data.captions import START
-from langevin.data.vocab import END, UNKNOWN, Vocabulary
+from langevin.data.vocabulary import END, UNKNOWN, Vocabulary
 from langevin.files import write_atomic
-from langevin.nn.captioner import Captioner
-from langevin.nn.stacked import reorder
-from langevin.runfolder import commit
-from langevin.startup import prepare_process
-from langevin.tasks.caption import CaptionTask, build_captioner
-from langevin.workflow import Selection, open_run_task
+from langevin.models.captioner import Captioner
+from langevin.models.stacked import reorder
+from langevin.predict.captioning import AveragedDecoder, Captioning, Search, as_one, search_captions
+from langevin.process import prepare_process
+from langevin.store.folder import commit
+from langevin.tasks.captioning import CaptionTask, build_captioner
+from langevin.training.session import Selection, open_run_task
 
 from .timing import Contender, interleave, ratio, timed
 

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from langevin import Ensemble, __version__
-from langevin.nn.language_model import LanguageModel
-from langevin.startup import prepare_process
+from langevin.models.language_model import LanguageModel
+from langevin.process import prepare_process
 
 SAMPLES, TURN = 20, 0.05
 """Samples in every ensemble; seconds of one turn, at least."""

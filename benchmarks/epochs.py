@@ -22,11 +22,11 @@ import torch
 
 from langevin.errors import LangevinError
 from langevin.files import write_atomic
+from langevin.process import prepare_process
 from langevin.recipe import Recipe, load_recipe
-from langevin.runfolder import RunFolder, commit
-from langevin.startup import prepare_process
+from langevin.store.folder import RunFolder, commit
 from langevin.tasks import Task, open_task
-from langevin.train import Trainer, prepare_device
+from langevin.training.loop import Trainer, prepare_device
 
 from .timing import Contender, Turn, interleave, ratio
 

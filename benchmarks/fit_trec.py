@@ -22,10 +22,10 @@ from langevin import BayesianTextClassifier
 from langevin.data.buckets import Buckets, by_length, lengths_of, pad
 from langevin.data.folds import hold_out
 from langevin.data.sentences import read_corpus_of_sentences
-from langevin.data.tokens import build_vocabulary, encode, words_of
+from langevin.data.spelling import build_vocabulary, encode, words_of
 from langevin.files import write_atomic
-from langevin.runfolder import commit
-from langevin.startup import available_cores, prepare_process
+from langevin.process import available_cores, prepare_process
+from langevin.store.folder import commit
 
 from .timing import Contender, interleave, ratio, timed
 

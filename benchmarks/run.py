@@ -18,9 +18,9 @@ import torch
 from rich.console import Console
 
 from langevin.files import write_atomic
-from langevin.processor import processor_name
-from langevin.runfolder import commit
-from langevin.startup import available_cores, prepare_process
+from langevin.process import available_cores, prepare_process
+from langevin.store.folder import commit
+from langevin.store.processor import processor_name
 
 from .ceilings import (
     Measured,

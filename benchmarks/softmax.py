@@ -21,10 +21,10 @@ from torch.nn import functional as F
 
 import langevin
 from langevin.files import write_atomic
-from langevin.processor import bfloat16_works
-from langevin.runfolder import commit
-from langevin.startup import prepare_process
-from langevin.tasks.softmax import cross_entropy
+from langevin.models.softmax import cross_entropy
+from langevin.process import prepare_process
+from langevin.store.folder import commit
+from langevin.store.processor import bfloat16_works
 
 from .shapes import NUM_DATA, QUICK, SHAPES, Shape, batches, network
 from .timing import Contender, interleave, ratio, timed

@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from langevin.startup import prepare_process
+from langevin.process import prepare_process
 
 from .contenders import OURS, TrainingStep
 from .shapes import Shape

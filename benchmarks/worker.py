@@ -21,7 +21,7 @@ from .timing import Contender, Turn
 
 ROOT = Path(__file__).resolve().parents[1]
 KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**33), "MALLOC_TOP_PAD_": str(2**26)}
-"""The allocator settings of `langevin.startup`, for processes that do not import langevin."""
+"""The allocator settings of `langevin.process`, for processes that do not import langevin."""
 
 
 class Worker:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from langevin.recipe import load_recipe
-from langevin.workflow import start
-
-from .sentences import TINY_CLASSIFIER, questions, write_questions
+from langevin.training.session import start
+from tests.sentences import TINY_CLASSIFIER, questions, write_questions
 
 
 def mixed(count: int = 200, seed: int = 0) -> list[tuple[str, str]]:

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer import Typer
 
-from langevin.cli import main
-from langevin.processor import REMEDY, bfloat16_works
+from langevin.cli import app, run
 from langevin.recipe import Recipe, load_recipe
 from langevin.report.terminal import messages, screen
-from langevin.workflow import start
-
-from .classifier_runs import classifier_run
+from langevin.store.processor import REMEDY, bfloat16_works
+from langevin.training.session import start
+from paper.__main__ import app as paper_app
+from tests.classifier_runs import classifier_run
 
 __all__ = ["classifier_run"]
 
@@ -60,9 +61,8 @@ def finished_run(text_file: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return out
 
 
-@pytest.fixture
-def cli(monkeypatch, capsys):
-    """Runs the command in this process: exit code, standard output, standard error."""
+def in_process(monkeypatch, capsys, commands: Typer):
+    """Runs commands in this process: exit code, standard output, standard error."""
 
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["langevin", *map(str, arguments)])
@@ -71,7 +71,7 @@ def cli(monkeypatch, capsys):
         capsys.readouterr()
         code: object = 0
         try:
-            main()
+            run(commands)
         except SystemExit as leaving:
             code = leaving.code or 0
         captured = capsys.readouterr()
@@ -82,15 +82,38 @@ def cli(monkeypatch, capsys):
 
 
 @pytest.fixture
-def langevin():
-    """Runs the command in a process of its own, on one thread."""
+def cli(monkeypatch, capsys):
+    """Runs `langevin` in this process."""
+    return in_process(monkeypatch, capsys, app)
+
+
+@pytest.fixture
+def paper(monkeypatch, capsys):
+    """Runs `python -m paper` in this process."""
+    return in_process(monkeypatch, capsys, paper_app)
+
+
+def own_process(module: str):
+    """Runs a module in a process of its own, on one thread."""
 
     def call(*arguments: object, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from langevin.cli import main; main()", *map(str, arguments)]
+        command = [sys.executable, "-m", module, *map(str, arguments)]
         env = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200", "NO_COLOR": "1"} | environment
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
 
     return call
+
+
+@pytest.fixture
+def langevin():
+    """Runs `langevin` in a process of its own."""
+    return own_process("langevin")
+
+
+@pytest.fixture
+def paper_process():
+    """Runs `python -m paper` in a process of its own."""
+    return own_process("paper")
 
 
 @pytest.fixture

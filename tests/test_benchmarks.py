@@ -7,17 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from benchmarks import captioning, epochs
 from benchmarks.report import between_markers, markdown
 from benchmarks.shapes import SHAPES, network
 from benchmarks.timing import Contender, fastest, interleave, ratio, summary
 from benchmarks.verdicts import by_parts, row, verdict
-
-from langevin.captioning import Captioning
-from langevin.data.image_features import read_features
-from langevin.workflow import Selection, start
-
-from .tiny_captions import tiny_recipe, write_tiny
+from langevin.data.features import read_features
+from langevin.predict.captioning import Captioning
+from langevin.training.session import Selection, start
+from tests.tiny_captions import tiny_recipe, write_tiny
 
 ROOT = Path(__file__).parents[1]
 KEYS = {

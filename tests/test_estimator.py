@@ -16,10 +16,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks as checks
 
 from langevin import BayesianTextClassifier, LangevinError
-from langevin.classifying import Classifier
-from langevin.train import Interrupted
-
-from .sentences import questions
+from langevin.predict.classification import Classifier
+from langevin.training.loop import Interrupted
+from tests.sentences import questions
 
 TEXTS, LABELS = map(list, zip(*questions(), strict=True))
 TINY = {"hidden": 8, "lr": 0.02, "epochs": 3, "burn_in": 1, "batch_size": 10, "dropout": 0.0, "threads": 1}

@@ -11,10 +11,9 @@ import pytest
 import torch
 
 import langevin
-
-from .conftest import TINY
-from .sentences import TINY_CLASSIFIER, questions, write_questions
-from .tiny_captions import SHORT, write_tiny
+from tests.conftest import TINY
+from tests.sentences import TINY_CLASSIFIER, questions, write_questions
+from tests.tiny_captions import SHORT, write_tiny
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
@@ -88,7 +87,7 @@ def test_make_targets_named_in_the_readme_exist():
 
 
 def test_results_table_is_made_from_the_results():
-    """`langevin tables` would change nothing."""
-    from langevin.reproduce.readme import refresh
+    """`python -m paper tables` would change nothing."""
+    from paper.readme import refresh
 
     assert refresh(README, Path(__file__).parents[1] / "results") == README

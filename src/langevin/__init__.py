@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from .errors import LangevinError
 from .posterior.average import Averaged, average
 from .posterior.ensemble import Ensemble
-from .posterior.store import Sample, SampleStore
 from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
+from .store.samples import Sample, SampleStore
 
 if TYPE_CHECKING:
     from .estimator import BayesianTextClassifier as BayesianTextClassifier
-    from .predictors import Predictor
+    from .predict.predictors import Predictor
 
 __version__ = "0.1.0"
 
@@ -41,7 +41,7 @@ def __dir__() -> list[str]:
 
 
 def load(folder: str | Path, **options: Any) -> Predictor:
-    """A predictor from an exported folder or a run; options as in `langevin.sharing.load`, which is imported here."""
-    from .sharing import load as load_folder
+    """A predictor from an exported folder or a run; options as in `langevin.store.export.load`."""
+    from .store.export import load as load_folder
 
     return load_folder(folder, **options)

@@ -15,19 +15,19 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
-from .classifying import Encoded
 from .data.sentences import refuse_half_signs
 from .errors import LangevinError
 from .fitted_run import FittedRun, data_beside, described, label_names, values_of, write_training
 from .posterior.uncertainty import Predictive
+from .predict.classification import Encoded
 from .recipe import Recipe
 from .recipe.load import apply_override, validate
 from .recipe.tables import OPTIMISERS
 from .report.terminal import TrainingProgress
-from .runfolder import RECIPE
-from .train import Interrupted, Trainer
+from .store.folder import RECIPE
+from .training.loop import Interrupted, Trainer
+from .training.session import start
 from .tune import with_chosen_temperature
-from .workflow import start
 
 KEYS = {
     "cell": "model.cell", "hidden": "model.hidden", "layers": "model.layers", "embed": "model.embed",

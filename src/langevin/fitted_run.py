@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .classifying import Classifier
 from .data.sentences import Sentences
 from .errors import LangevinError
 from .files import write_atomic
+from .predict.classification import Classifier
 from .recipe import Recipe
-from .runfolder import RECIPE, RunFolder
+from .store.folder import RECIPE, RunFolder
 
 ELSEWHERE = ("data.corpus", "data.test_share", "run.seed")
 """Recipe keys that an estimator sets by itself."""

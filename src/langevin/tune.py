@@ -22,11 +22,11 @@ from typing import Any
 from .errors import Diverged, LangevinError
 from .files import write_atomic
 from .recipe import Recipe
-from .runfolder import RECIPE, RunFolder
 from .samplers import SAMPLERS
 from .samplers.psgld import gain_ceiling
+from .store.folder import RECIPE, RunFolder
 from .tasks import open_task
-from .train import Interrupted, Trainer
+from .training.loop import Interrupted, Trainer
 
 CHOSEN = ("temperature", "prior_var", "ceiling")
 """One after the other."""

@@ -5,7 +5,7 @@ import torch
 
 from langevin.data.buckets import Buckets, by_length, lengths_of, pad
 from langevin.data.sentences import KNOWN, read_corpus_of_sentences
-from langevin.data.tokens import PADDING
+from langevin.data.spelling import PADDING
 
 
 def sentences(count=1003, seed=0):

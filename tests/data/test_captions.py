@@ -3,7 +3,7 @@ import json
 import pytest
 
 from langevin.data.captions import START, build_vocabulary, encode, read_captions, words_of
-from langevin.data.vocab import END, UNKNOWN
+from langevin.data.vocabulary import END, UNKNOWN
 from langevin.errors import LangevinError
 from tests.tiny_captions import write_tiny
 

@@ -1,7 +1,7 @@
 import pytest
 
 from langevin.data.corpora import read_corpus
-from langevin.data.vocab import Vocabulary
+from langevin.data.vocabulary import Vocabulary
 from langevin.errors import LangevinError
 
 

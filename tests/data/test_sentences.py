@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from langevin.data.datasets import DATASETS
+from langevin.data.catalogue import DATASETS
 from langevin.data.sentences import KNOWN, read_corpus_of_sentences, read_sentences, read_texts
-from langevin.data.tokens import build_vocabulary, encode, words_of
+from langevin.data.spelling import build_vocabulary, encode, words_of
 from langevin.errors import LangevinError
 
 PAIRS = [("Who wrote this ?", "person"), ('Where is Rome, "the city"?', "place"), ("", "person"), ("Né où ?", "place")]

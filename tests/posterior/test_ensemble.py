@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from langevin import Ensemble, LangevinError, SampleStore
-from langevin.nn.language_model import LanguageModel
-from langevin.nn.recurrent import CELLS, Recurrent
-from langevin.nn.stacked import reorder
+from langevin.models.language_model import LanguageModel
+from langevin.models.recurrent import CELLS, Recurrent
+from langevin.models.stacked import reorder
 from langevin.posterior.ensemble import free_memory, split
 
 S, V = 5, 11

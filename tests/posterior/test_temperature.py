@@ -13,8 +13,7 @@ from langevin.posterior.temperature import (
     pooled,
     virial,
 )
-
-from ..samplers.targets import CASES, CORRELATED, Case, run_chains
+from tests.samplers.targets import CASES, CORRELATED, Case, run_chains
 
 LIMIT = 5.5
 

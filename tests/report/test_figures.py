@@ -10,7 +10,7 @@ from matplotlib.image import imread
 
 from langevin import LangevinError
 from langevin.posterior.calibration import reliability
-from langevin.posterior.decisions import risk_coverage
+from langevin.posterior.risk import risk_coverage
 from langevin.report.figures import (
     COLOURS,
     draw_collections,

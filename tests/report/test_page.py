@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from langevin.chains import start_chains
 from langevin.errors import LangevinError
-from langevin.posterior.store import MANIFEST
 from langevin.recipe import load_recipe
 from langevin.report.page import SECTIONS, write_report
-from langevin.runfolder import RECIPE
-from langevin.workflow import BEST, Selection, evaluate_run, resume, start
-
-from ..browser import Browser, find_browser
-from ..conftest import TINY
-from ..sentences import TINY_CLASSIFIER, questions, write_questions
-from ..tiny_captions import tiny_recipe
+from langevin.store.folder import RECIPE
+from langevin.store.samples import MANIFEST
+from langevin.training.chains import start_chains
+from langevin.training.session import BEST, Selection, evaluate_run, resume, start
+from tests.browser import Browser, find_browser
+from tests.conftest import TINY
+from tests.sentences import TINY_CLASSIFIER, questions, write_questions
+from tests.tiny_captions import tiny_recipe
 
 EVIL = "<script>document.title = 'broken'</script>"
 FIGURES = {"language-model": 4, "classify": 5, "caption": 4}

@@ -17,8 +17,7 @@ import torch
 from scipy import stats
 
 from langevin.samplers import PSGLD
-
-from .targets import (
+from tests.samplers.targets import (
     CASES,
     CORRELATED,
     LIMIT,

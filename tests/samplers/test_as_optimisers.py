@@ -12,8 +12,7 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR
 
 from langevin.samplers import SAMPLERS, schedules
-
-from .targets import (
+from tests.samplers.targets import (
     CASES,
     CORRELATED,
     assert_z,
@@ -25,7 +24,7 @@ from .targets import (
     parameter,
     run_chains,
 )
-from .training import LanguageModel, random_gradients, train
+from tests.samplers.training import LanguageModel, random_gradients, train
 
 TWINS = {
     "sgld": (torch.optim.SGD, {}, {}),

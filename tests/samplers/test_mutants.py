@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from langevin.samplers import SAMPLERS, Sampler
-
-from .targets import check_first_momentum, check_gaussian
+from tests.samplers.targets import check_first_momentum, check_gaussian
 
 UPDATES = {"sgld": "sgld_", "psgld": "psgld_", "sghmc": "sghmc_", "sgnht": "sghmc_", "santa": "santa_"}
 Bend = Callable[[Any, dict[str, Any]], tuple[Any, dict[str, Any]]]

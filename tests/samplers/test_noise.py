@@ -24,8 +24,7 @@ from langevin.samplers.noise import (
     normal,
     philox,
 )
-
-from .targets import LIMIT, assert_z
+from tests.samplers.targets import LIMIT, assert_z
 
 BIG = 2**20
 

@@ -8,8 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from langevin.samplers import PSGLD
-
-from .targets import (
+from tests.samplers.targets import (
     assert_z,
     every_dtype,
     every_sampler,
@@ -17,7 +16,7 @@ from .targets import (
     make,
     parameter,
 )
-from .training import LanguageModel, random_gradients, through_files, train
+from tests.samplers.training import LanguageModel, random_gradients, through_files, train
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

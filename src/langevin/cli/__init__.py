@@ -6,40 +6,34 @@ import sys
 from io import TextIOWrapper
 
 from rich.text import Text
+from typer import Typer
 
 from ..errors import LangevinError
+from ..process import prepare_process
 from ..report.terminal import messages, show_log
-from ..startup import prepare_process
-from . import (
-    captioning,
-    classifying,
-    crossvalidating,
-    diagnosing,
-    evaluating,
-    inspecting,
-    judging,
-    reporting,
-    reproducing,
-    sharing,
-    training,
-)
+from . import captioning, classifying, diagnosing, evaluating, inspecting, judging, reporting, sharing, training
 from .app import app
 
 __all__ = [
-    "app", "captioning", "classifying", "crossvalidating", "diagnosing", "evaluating", "inspecting", "judging",
-    "main", "reporting", "reproducing", "sharing", "training",
+    "app", "captioning", "classifying", "diagnosing", "evaluating", "inspecting", "judging",
+    "main", "reporting", "run", "sharing", "training",
 ]
 
 
 def main() -> None:
-    """Entry point: one clear message and exit code 2 for anything the user can mend; typer does so for its own."""
+    """Entry point of `langevin`."""
+    run(app)
+
+
+def run(commands: Typer) -> None:
+    """One clear message and exit code 2 for anything the user can mend; typer does so for its own."""
     prepare_process()
     show_log()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # signs that the terminal cannot show are no reason to fail
     try:
-        app()
+        commands()
     except LangevinError as error:
         messages.print(Text(f"langevin: {error}"), soft_wrap=True)
         sys.exit(2)

@@ -13,12 +13,12 @@ import typer
 from typer.core import TyperGroup
 
 from ..report.terminal import messages
-from ..workflow import Selection, usual
+from ..training.session import Selection, usual
 
 ORDER = (
     "train", "resume", "show", "evaluate", "generate", "explain", "classify", "decide", "calibrate", "uncertain",
-    "curves", "crossval", "caption", "uncertainty", "diagnose", "report", "distill", "export", "recipes", "data",
-    "reproduce", "record", "tables", "demo",
+    "curves", "caption", "uncertainty", "diagnose", "report", "distill", "export", "recipes", "data",
+    "demo",
 )
 """Of the commands in the help: as one comes to need them."""
 

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ..captioning import Captioning, Search, caption_images
-from ..data.image_features import named_rows, read_features
+from ..data.features import named_rows, read_features
 from ..errors import LangevinError
-from ..pictures import features_of_pictures
+from ..models.pictures import features_of_pictures
+from ..predict.captioning import Captioning, Search, caption_images
 from ..report.captions import caption_table
 from ..report.terminal import counting, screen
-from ..workflow import Selection
+from ..training.session import Selection
 from .app import Folder, Json, Quiet, app, say_skipped, takes_selection
 
 TOP = 3

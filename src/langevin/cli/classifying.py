@@ -9,16 +9,16 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from ..classifying import Classifier, answers, remarks
+from ..data.prediction_files import Rows, check_target, read_rows, write_answers
 from ..data.sentences import refuse_half_signs
-from ..deciding import CONFIDENCE, Target, caution, decide_run, decisions, rule_for
 from ..errors import LangevinError
-from ..posterior.decisions import DecisionRule
-from ..prediction_files import Rows, check_target, read_rows, write_answers
+from ..posterior.risk import DecisionRule
+from ..predict.classification import Classifier, answers, remarks
+from ..predict.decision import CONFIDENCE, Target, caution, decide_run, decisions, rule_for
 from ..report.figures import refuse_figure
 from ..report.sentences import answer_table, draw_decision, promise_in_words, ranking_table, rule_in_words
 from ..report.terminal import counting, messages, screen
-from ..workflow import Begin, Selection
+from ..training.session import Begin, Selection
 from .app import Folder, Json, Overwrite, Quiet, app, say_skipped, takes_selection
 
 SHOWN = 40

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..diagnose import diagnose_runs
-from ..draws import write_netcdf
+from ..predict.diagnosis import diagnose_runs
+from ..predict.draws import write_netcdf
 from ..report.diagnosis import diagnosis_page
 from ..report.terminal import counting, screen
 from .app import Discard, Json, Quiet, SkipDamaged, app

@@ -10,19 +10,19 @@ from typing import Annotated
 
 import typer
 
-from ..caption_scores import add_caption_scores, check_request
-from ..captioning import Search
-from ..compare import add_models
-from ..data.vocab import END, Vocabulary
-from ..explain import as_prompt, explain_run
-from ..generate import generate as generate_tokens
+from ..data.vocabulary import END, Vocabulary
+from ..predict.caption_scores import add_caption_scores, check_request
+from ..predict.captioning import Search
+from ..predict.compare import add_models
+from ..predict.explain import as_prompt, explain_run
+from ..predict.generate import generate as generate_tokens
 from ..report.explanation import draw_explanation, explanation_table
 from ..report.figures import refuse_figure
 from ..report.summary import curve_table, evaluation_table, models_table
 from ..report.terminal import counting, messages, screen
-from ..runfolder import RunFolder
-from ..train import prepare_device
-from ..workflow import BEST, Selection, evaluate_run, language_model_of, open_language_task, select, usual
+from ..store.folder import RunFolder
+from ..training.loop import prepare_device
+from ..training.session import BEST, Selection, evaluate_run, language_model_of, open_language_task, select, usual
 from .app import Folder, Json, Overwrite, Quiet, SkipDamaged, app, say_skipped, takes_selection
 from .captioning import LengthPower, MaxLength
 

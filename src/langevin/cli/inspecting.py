@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ..data.datasets import DATASETS
+from ..data.catalogue import DATASETS
 from ..recipe import Recipe, load_recipe, shipped
 from ..recipe.load import TABLES
 from ..report.chains import chains_table
 from ..report.summary import learning_table, run_summary
 from ..report.terminal import screen, table
-from ..runfolder import RunFolder
+from ..store.folder import RunFolder
 from .app import Folder, Json, app
 
 

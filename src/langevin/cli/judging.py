@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ..calibrating import calibrate_run, other_methods
-from ..classifying import Classifier
+from ..predict.calibrating import calibrate_run, other_methods
+from ..predict.classification import Classifier
+from ..predict.uncertain import learning_curves, most_uncertain
 from ..report.figures import refuse_figure
 from ..report.sentences import (
     calibration_table,
@@ -21,8 +22,7 @@ from ..report.sentences import (
     uncertain_table,
 )
 from ..report.terminal import counting, messages, screen
-from ..uncertain import learning_curves, most_uncertain
-from ..workflow import Selection
+from ..training.session import Selection
 from .app import Folder, Json, Overwrite, Quiet, app, say_skipped, takes_selection
 
 Split = Annotated[str, typer.Option(help="train, valid or test")]

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
+from ..predict.ranking import TOKENS, uncertainty_of_run
 from ..report.page import REPORT, write_report
 from ..report.terminal import counting, messages, screen
 from ..report.uncertain import uncertainty_page
-from ..run_uncertainty import TOKENS, uncertainty_of_run
-from ..workflow import Selection
+from ..training.session import Selection
 from .app import Folder, Json, Overwrite, Quiet, SkipDamaged, app, say_skipped, takes_selection
 
 Tokens = Annotated[int, typer.Option(min=1, help="look at about so many tokens, evenly spread over the split")]

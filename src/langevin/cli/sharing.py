@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ..distill import Teaching, start_student
-from ..report.card import half_precision
 from ..report.terminal import counting, messages, screen
-from ..sharing import export as export_run
-from ..workflow import Selection
+from ..store.card import half_precision
+from ..store.export import export as export_run
+from ..training.distil import Teaching, start_student
+from ..training.session import Selection
 from .app import Folder, Json, Overwrite, Quiet, Set, app, takes_selection
 from .training import finish
 

@@ -11,22 +11,22 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from ..chains import resume_chains, start_chains
-from ..classifying import imbalance
-from ..demo import run_demo
 from ..errors import LangevinError
+from ..predict.classification import imbalance
 from ..recipe import Recipe, load_recipe
 from ..recipe.load import toml_value
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
-from ..runfolder import RunFolder, refuse_occupied
-from ..side_by_side import PARENT
+from ..store.folder import RunFolder, refuse_occupied
 from ..tasks import CLASSES
-from ..train import Interrupted, Trainer
+from ..training.chains import resume_chains, start_chains
+from ..training.demo import run_demo
+from ..training.jobs import PARENT
+from ..training.loop import Interrupted, Trainer
+from ..training.session import preferred, start, train_until_done
+from ..training.session import resume as resume_run
 from ..tune import with_chosen_temperature
-from ..workflow import preferred, start, train_until_done
-from ..workflow import resume as resume_run
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, app
 
 NEXT = {"language-model": ("generate",), "classify": ("decide", "classify"), "caption": ("caption",)}

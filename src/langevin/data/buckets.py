@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .tokens import PADDING
+from .spelling import PADDING
 
 PADDED = 0.08
 """Share of padding that is allowed when the number of pools is chosen (in the first epoch; others differ by little)."""

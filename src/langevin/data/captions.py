@@ -18,11 +18,11 @@ from typing import Any
 
 from ..errors import LangevinError
 from ..files import A_FOLDER, no_file
+from .catalogue import DATASETS
 from .corpora import read_text
-from .datasets import DATASETS
-from .image_features import names_in
+from .features import names_in
 from .known_images import TOKENS
-from .vocab import END, UNKNOWN, Vocabulary
+from .vocabulary import END, UNKNOWN, Vocabulary
 
 START = "<start>"
 SPLITS = ("train", "valid", "test")

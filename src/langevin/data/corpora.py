@@ -7,7 +7,7 @@ import lzma
 from pathlib import Path
 
 from ..errors import LangevinError
-from .datasets import DATASETS
+from .catalogue import DATASETS
 
 WAR_AND_PEACE = "war_and_peace"
 WAR_AND_PEACE_SHA256 = "fb66ba999dafe24017cdd59e04c56d385a9c8466993d374fd4c6f08b2142985e"

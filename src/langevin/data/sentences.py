@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LangevinError
-from .datasets import DATASETS, SENTENCES
+from .catalogue import DATASETS, SENTENCES
 
 LABEL_NAMES = {
     "mr": ("negative", "positive"), "cr": ("negative", "positive"), "mpqa": ("negative", "positive"),

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LangevinError
-from .store import Sample, SampleStore
+from ..store.samples import Sample, SampleStore
 
 
 class LogMean:

@@ -19,14 +19,14 @@ from torch.func import functional_call, vmap
 from torch.nn import functional as F
 
 from ..errors import LangevinError
-from ..nn.captioner import Captioner
-from ..nn.language_model import LanguageModel
-from ..nn.stacked import StackedLanguageModel, on_tensors
-from ..nn.stacked_captioner import StackedCaptioner
-from ..nn.vmapped import vmappable
+from ..models.captioner import Captioner
+from ..models.language_model import LanguageModel
+from ..models.stacked import StackedLanguageModel, on_tensors
+from ..models.stacked_captioner import StackedCaptioner
+from ..models.vmapped import vmappable
+from ..store.samples import Sample, SampleStore, weights
+from ..store.select import choose
 from .average import refuse_few_classes
-from .select import choose
-from .store import Sample, SampleStore, weights
 
 Source = Sample | Mapping[str, Tensor] | nn.Module
 PLANS = ("auto", "batched", "loop")

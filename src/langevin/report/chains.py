@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.progress import BarColumn, Progress, TextColumn
 
-from ..runfolder import RunFolder
+from ..store.folder import RunFolder
 from .terminal import messages, table
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from ..errors import LangevinError
 from ..files import write_atomic
 from ..posterior.calibration import Reliability
-from ..posterior.decisions import RiskCoverage
+from ..posterior.risk import RiskCoverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .components import Html, element, joined, parts, shaded, table
 from .explanation import visible
-from .html import Html, element, joined, parts, shaded, table
 from .story import Story
 from .uncertain import NAMES
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from .. import __version__
 from ..errors import LangevinError
 from ..files import write_atomic
-from ..run_uncertainty import TOKENS
-from ..workflow import Begin
-from .html import Html, element, name_of, section
+from ..predict.ranking import TOKENS
+from ..training.session import Begin
+from .components import Html, element, name_of, section
 from .instances import examples
 from .sections import calibration, collections, cost, diagnostics, learning, overview, recipe
 from .story import Story, gather

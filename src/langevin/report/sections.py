@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..draws import Draws
-from ..runfolder import RunFolder
+from ..predict.draws import Draws
+from ..store.folder import RunFolder
+from .components import Html, element, figure, parts, table
 from .diagnosis import DOUBTS, ordinal, with_error
 from .diagnosis import figure as digits
 from .figures import Line, draw_collections, draw_learning_curves, draw_lines, draw_reliability, finish
-from .html import Html, element, figure, parts, table
 from .story import Story
 from .summary import number, run_summary
 from .terminal import duration

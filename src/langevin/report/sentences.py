@@ -10,11 +10,11 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from ..calibrating import bins_of
-from ..deciding import ACCEPT, Judged
 from ..errors import LangevinError
-from ..posterior.decisions import DecisionRule
-from ..uncertain import Landscape
+from ..posterior.risk import DecisionRule
+from ..predict.calibrating import bins_of
+from ..predict.decision import ACCEPT, Judged
+from ..predict.uncertain import Landscape
 from .figures import (
     draw_lines,
     draw_points,

@@ -8,20 +8,20 @@ from typing import Any
 
 import torch
 
-from ..captioning import Captioning, Search, caption_images
-from ..data.image_features import named_rows
-from ..diagnose import diagnose_runs
-from ..draws import Draws
+from ..data.features import named_rows
 from ..errors import LangevinError
-from ..generate import generate
-from ..items import Piece, read_on
-from ..run_uncertainty import RunUncertainty, predict, uncertainty_of_run
-from ..runfolder import RunFolder
+from ..predict.captioning import Captioning, Search, caption_images
+from ..predict.diagnosis import diagnose_runs
+from ..predict.draws import Draws
+from ..predict.generate import generate
+from ..predict.ranking import RunUncertainty, predict, uncertainty_of_run
+from ..store.folder import RunFolder
 from ..tasks import Task
-from ..tasks.caption import CaptionTask
+from ..tasks.captioning import CaptionTask
+from ..tasks.items import Piece, read_on
 from ..tasks.language_model import LanguageModelTask
-from ..train import prepare_device
-from ..workflow import BEST, Begin, Selection, chosen_collection, evaluate_run, open_run_task, select, usual
+from ..training.loop import prepare_device
+from ..training.session import BEST, Begin, Selection, chosen_collection, evaluate_run, open_run_task, select, usual
 
 SHOWN = 12
 """Items in a list of examples."""

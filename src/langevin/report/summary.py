@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.console import Group
 
-from ..posterior.select import name_of_last
-from ..runfolder import RunFolder
-from ..workflow import chosen_collection
+from ..store.folder import RunFolder
+from ..store.select import name_of_last
+from ..training.session import chosen_collection
 from .terminal import curve, duration, table
 
 MANY = 6

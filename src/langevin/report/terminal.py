@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from ..train import Trainer
+from ..training.loop import Trainer
 
 screen = Console(highlight=False, markup=False, emoji=False)
 """Results, on standard output. Labels and paths of users stand in them: brackets and colons mean themselves."""

@@ -5,15 +5,15 @@ from typing import Any
 
 from torch import nn
 
-from ..data.vocab import Vocabulary
+from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..recipe import Recipe
 from .base import Task
 
 CLASSES = {
     "language-model": ("language_model", "LanguageModelTask"),
-    "classify": ("classify", "ClassifyTask"),
-    "caption": ("caption", "CaptionTask"),
+    "classify": ("classification", "ClassifyTask"),
+    "caption": ("captioning", "CaptionTask"),
 }
 """File and class of each task; loaded when one is opened. The file's `model_of` builds the model without the data."""
 

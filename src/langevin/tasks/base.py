@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from ..data.vocab import Vocabulary
+from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..recipe import Recipe
 

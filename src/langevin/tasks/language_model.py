@@ -14,14 +14,14 @@ from torch.nn import functional as F
 
 from ..data.batching import RandomBatches, SuccessiveBatches, split_contiguous, split_streams, streams_of
 from ..data.corpora import corpus_sha256, read_corpus, read_text
-from ..data.vocab import Vocabulary
+from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
-from ..nn.initialise import initialise
-from ..nn.language_model import LanguageModel
-from ..nn.recurrent import detach
+from ..models.initial import initialise
+from ..models.language_model import LanguageModel
+from ..models.recurrent import detach
+from ..models.softmax import cross_entropy
 from ..recipe import Recipe, TextData
 from .base import Batch, Carry, refuse_changed_data
-from .softmax import cross_entropy
 
 
 class LanguageModelTask:

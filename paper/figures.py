@@ -1,0 +1,172 @@
+"""The paper's figures: first the numbers behind each, which are kept, then the drawing of them.
+
+What is kept in `results/figures/NAME.json` can be drawn again without the run folders that it was taken from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from langevin.data.features import named_rows
+from langevin.errors import LangevinError
+from langevin.predict import uncertain
+from langevin.predict.captioning import Captioning, Search, caption_images
+from langevin.predict.classification import Classifier
+from langevin.predict.explain import explain_run
+from langevin.report.explanation import draw_explanation
+from langevin.report.figures import draw_collections, draw_lines, draw_points, embed_2d, finish, save_figure
+from langevin.report.sentences import draw_runs
+from langevin.store.folder import RECIPE, RunFolder, write_json
+from langevin.tasks.captioning import CaptionTask
+from langevin.training.session import Selection, open_run_task
+
+from .numbers import read_result
+from .targets import TARGETS
+
+FOLDER = "figures"
+"""Within the folder of results."""
+SENTENCE = "the company said it expects to report a loss for the third quarter"
+"""Of our own; the paper does not print the sentence that its Figure 3 is about in full."""
+METHODS = ("rmsprop", "rmsprop-dropout", "psgld", "psgld-dropout")
+CIRCLED = 10
+"""Of the least certain sentences in Figure 6."""
+
+
+def recorded(results: Path, cell: str) -> dict[str, Any]:
+    path = results / f"{cell}.json"
+    if not path.is_file():
+        raise LangevinError(f"expected recorded numbers of {cell} at {path}; run it first with 'python -m paper'")
+    return read_result(path)
+
+
+def samples(runs: Path, results: Path) -> dict[str, Any]:
+    """Figure 2: perplexity of each sample, and of the collections by their number of samples."""
+    test = recorded(results, "ptb-small-random-sgld")["test"]
+    curves = {how: [math.exp(score) for score in scores] for how, scores in test["curve"].items()}
+    return {"each": [each["perplexity"] for each in test["each"]], "collections": curves}
+
+
+def draw_samples(told: dict[str, Any], path: Path) -> None:
+    each, collections = told["each"], told["collections"]
+
+    def alone(axes: Any) -> None:
+        draw_lines(axes, {"each sample alone": (range(1, len(each) + 1), each)})
+        axes.set(xlabel="sample, in the order drawn", ylabel="perplexity")
+        finish(axes)
+
+    save_figure(path, alone, lambda axes: draw_collections(axes, collections, score="perplexity"), size=(9.0, 3.6))
+
+
+def words(runs: Path, results: Path) -> dict[str, Any]:
+    """Figure 3: the words of a sentence under three samples and under the average."""
+    cell = "ptb-small-successive-sgld"
+    return explain_run(runs / cell, SENTENCE) | {"run": cell}
+
+
+def draw_words(told: dict[str, Any], path: Path) -> None:
+    draw_explanation(told, path, 3)
+
+
+def learning_curves(runs: Path, results: Path) -> dict[str, Any]:
+    """Figure 5: training, validation and test error of the methods on TREC."""
+    cells = [f"trec-{method}" for method in METHODS]
+    return {"runs": [uncertain.learning_curves(runs / cell) | {"run": cell} for cell in cells]}
+
+
+def draw_learning_curves(told: dict[str, Any], path: Path) -> None:
+    draw_runs(path, told["runs"])
+
+
+def uncertainty(runs: Path, results: Path) -> dict[str, Any]:
+    """Figure 6: the test sentences of TREC by t-SNE, the least certain circled and listed."""
+    cell = "trec-psgld-dropout.full"
+    listed, land = uncertain.most_uncertain(Classifier(runs / cell), CIRCLED, states=True)
+    assert land is not None
+    return listed | {"run": cell, "points": embed_2d(land.states, seed=0).tolist(), "labels": land.labels.tolist(),
+                     "scores": land.scores.tolist(), "names": land.names}
+
+
+def draw_uncertainty(told: dict[str, Any], path: Path) -> None:
+    points, labels, scores = (torch.tensor(told[key]) for key in ("points", "labels", "scores"))
+    save_figure(path, lambda axes: draw_points(axes, points, labels, told["names"], scores, CIRCLED), size=(7.0, 5.0))
+
+
+def captions(runs: Path, results: Path) -> dict[str, Any]:
+    """Figure 4: the three best captions of one test image under two samples and under the average."""
+    run = Captioning.open(runs / "flickr8k-psgld", Selection())
+    task = open_run_task(run.folder)
+    assert isinstance(task, CaptionTask)
+    images = named_rows(task.features, task.images["test"][:1])
+    (told,) = caption_images(run, images, Search(top=3), per_sample=2)
+    return told | {"samples": len(run.samples)}
+
+
+def draw_captions(told: dict[str, Any], path: Path) -> None:
+    columns = {f"sample of step {one['step']}": one["captions"] for one in told["per_sample"]}
+    columns[f"average of {told['samples']}"] = told["captions"]
+    lines = [
+        line for title, best in columns.items()
+        for line in ("", title, *(f"   {c['log_prob']:6.2f}  {c['caption']}" for c in best))
+    ]
+
+    def draw(axes: Any) -> None:
+        axes.axis("off")
+        axes.set_title(told["image"], loc="left")
+        axes.text(0, 1, "\n".join(lines), va="top", family="monospace", fontsize=9)
+
+    save_figure(path, draw, size=(7.0, 0.6 + 0.16 * len(lines)))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How its numbers are taken from run folders and recorded results, and how they are drawn."""
+
+    gather: Callable[[Path, Path], dict[str, Any]]
+    draw: Callable[[dict[str, Any], Path], None]
+    needed: tuple[str, ...]
+    """Of the numbers that are kept."""
+
+
+FIGURES = {
+    "samples": Figure(samples, draw_samples, ("each", "collections")),
+    "words": Figure(words, draw_words, ("tokens", "each", "averaged", "std")),
+    "captions": Figure(captions, draw_captions, ("image", "captions", "per_sample", "samples")),
+    "learning-curves": Figure(learning_curves, draw_learning_curves, ("runs",)),
+    "uncertainty": Figure(uncertainty, draw_uncertainty, ("points", "labels", "scores", "names")),
+}
+
+
+def maker(cell: str, runs: Path, results: Path) -> dict[str, Any]:
+    """Recipe, seed and commit of a run that a figure shows."""
+    if not (runs / cell / RECIPE).is_file():
+        told = recorded(results, cell)
+        return {key: told[key] for key in ("recipe", "seed", "commit") if key in told}
+    folder = RunFolder(runs / cell)
+    recipe = folder.recipe
+    return {"recipe": recipe.what_is_computed(), "seed": recipe.run.seed, "commit": folder.origin["commit"]}
+
+
+def kept_numbers(name: str, results: Path) -> Path:
+    return results / FOLDER / f"{name}.json"
+
+
+def is_drawn(name: str, results: Path) -> bool:
+    return kept_numbers(name, results).is_file()
+
+
+def draw_figure(name: str, runs: Path, results: Path, *, quick: bool = False) -> Path:
+    """Take the numbers of a figure from the runs unless they are kept already, and draw them beside."""
+    numbers = kept_numbers(name, results)
+    if not is_drawn(name, results):
+        numbers.parent.mkdir(parents=True, exist_ok=True)
+        about = {"taken_from": {cell: maker(cell, runs, results) for cell in TARGETS[name].cells}}
+        write_json(numbers, FIGURES[name].gather(runs, results) | about | ({"quick": True} if quick else {}))
+    picture = numbers.with_suffix(".quick.png" if quick else ".png")
+    FIGURES[name].draw(read_result(numbers, FIGURES[name].needed), picture)
+    return picture

@@ -1,0 +1,116 @@
+"""Measured numbers: a finished run → one JSON file."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from langevin.errors import LangevinError
+from langevin.posterior.swag import load_weight_average
+from langevin.posterior.uncertainty import PredictiveMoments
+from langevin.predict.caption_scores import facts_of, score_models
+from langevin.predict.captioning import Captioning, Search
+from langevin.predict.decision import Judged, Target, judge_split, kept_promise, learn, worded
+from langevin.store.folder import RunFolder
+from langevin.tasks import Task
+from langevin.tasks.classification import ClassifyTask
+from langevin.training.loop import prepare_device
+from langevin.training.session import Begin, Selection, best_of, evaluate_run, open_run_task
+
+from .questions import MASKS
+
+RISK = Target("risk", 0.05)
+"""At most so many errors among the accepted answers, with the usual confidence."""
+KEPT = ("single", "averaged", "each", "curve", "weight_averaged", "mc_dropout", "beam", "tokenizer", "notes")
+"""Of an evaluation; the last three tell how captions were made and scored, and what is missing."""
+
+
+def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
+    """Validation and test numbers of a finished run, with the collection that validation prefers.
+
+    Beside them on the test split: the mean of the weights where the samples are of one chain, and Monte-Carlo dropout
+    with the last weights where the model has dropout. For captions also the COCO metrics, beam 5; for classifiers how
+    well each statistic rejects, and whether a promise of RISK holds.
+    """
+    folder = RunFolder(path)
+    progress = folder.progress()
+    if not progress or not progress["finished"]:
+        raise LangevinError(f"expected a finished run in {path}; go on with 'langevin resume {path}' first")
+    task = open_run_task(folder)
+    judgement, evaluated = Judgement(task), partial(evaluate_run, path, selection=Selection(), begin=begin, task=task)
+    numbers = {
+        split: evaluated(split, curve=True, see=partial(judgement.see, split)) for split in ("valid", "test")
+    }
+    others = {} if folder.chains else {"weight_averaged": weight_averaged(folder, task)}
+    if folder.recipe.model.dropout or folder.recipe.model.dropconnect:
+        others["mc_dropout"] = evaluated("test", mc_dropout=MASKS)["averaged"]
+    valid = numbers["valid"]["curve"]
+    how, count = best_of(valid)
+    recipe = folder.recipe
+    numbers["test"] |= others
+    chosen = {"score": numbers["test"]["score"], "select": how, "samples": count, "valid": valid[how][count - 1],
+              "test": numbers["test"]["curve"][how][count - 1]}
+    if recipe.task == "caption":
+        add_captions(path, numbers, chosen, begin)
+    return {
+        "title": recipe.title, "seed": recipe.run.seed,
+        "temperature": recipe.sampler.resolved(progress["num_data"])[1]["temperature"],
+        "minutes": progress["seconds"] / 60, "steps": progress["step"], "num_data": progress["num_data"],
+        "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
+        "chosen": chosen,
+        **{split: {key: told[key] for key in KEPT if told.get(key) is not None} for split, told in numbers.items()},
+        **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
+        "history": progress["history"], "recipe": recipe.what_is_computed(), **folder.origin,
+    }
+
+
+def add_captions(path: Path, numbers: dict[str, Any], chosen: dict[str, Any], begin: Begin) -> None:
+    """The COCO metrics of the last sample, of that which validation prefers, of the average, and of the collection that
+    validation prefers; each where its other numbers are."""
+    run = Captioning.open(path, Selection())
+    scores = [each["nll"] for each in numbers["valid"]["each"]]
+    best = scores.index(min(scores))
+    collection = run.folder.store().select(chosen["select"], chosen["samples"])
+    models = {"averaged": run.samples, "single": run.samples[-1:], "best": [run.samples[best]], "chosen": collection}
+    files = {kind: path / f"captions-{kind}.json" for kind in models}
+    told = score_models(run, "test", models, Search(), files, begin)
+    test = numbers["test"]
+    for kind, numbers_of in {"averaged": test["averaged"], "single": test["single"], "best": test["each"][best],
+                             "chosen": chosen.setdefault("metrics", {})}.items():
+        numbers_of |= told[kind].metrics
+    test |= facts_of(told, Search())
+
+
+class Judgement:
+    """Gathers the predictions of a classifier's samples as they are evaluated; of other tasks nothing."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.moments = task, dict[str, PredictiveMoments]()
+
+    def see(self, split: str, log_probs: Tensor) -> None:
+        if isinstance(self.task, ClassifyTask):
+            self.moments.setdefault(split, PredictiveMoments()).add(log_probs[worded(self.task, split)])
+
+    def rejection(self) -> dict[str, Any]:
+        """Areas under the test split's risk-coverage curves, and what became of the promise learned on validation."""
+        assert isinstance(self.task, ClassifyTask)
+        judged: dict[str, Judged] = {
+            split: judge_split(self.task, split, moments.result()) for split, moments in self.moments.items()
+        }
+        areas = {name: curve.aurc for name, curve in judged["test"].curves().items()}
+        try:
+            rule = learn(RISK, judged["valid"])
+        except LangevinError as error:
+            return {"aurc": areas, "refused": str(error)}
+        promise = {"promised": RISK.value, "statistic": rule.statistic, **kept_promise(rule, judged["test"])}
+        return {"aurc": areas} | promise
+
+
+def weight_averaged(folder: RunFolder, task: Task) -> dict[str, float]:
+    """Test metrics of one network: the mean of the weights of all samples."""
+    model = task.build_model().to(prepare_device(folder.recipe))
+    load_weight_average(model, folder.store().samples)
+    return task.metrics(task.log_probs(model, "test"), "test")

@@ -1,0 +1,1 @@
+"""The door, and what answers behind it."""

@@ -1,0 +1,227 @@
+"""Diagnosis of one or several chains on disk: mixing, distance, temperature, and a verdict in words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import LangevinError
+from ..posterior.diagnostics import (
+    Array,
+    autocorrelation,
+    correlation_time,
+    distance_growth,
+    effective_sample_size,
+    load_arviz,
+    r_hat,
+    suggested_thinning,
+)
+from ..posterior.temperature import Measured, configurational_temperature, kinetic_temperature, pooled
+from ..posterior.verdict import Evidence, Warmth, judge
+from ..recipe.schedule import Pace
+from ..samplers.psgld import gain, preconditioner_settings
+from ..samplers.santa import annealed
+from ..store.folder import RunFolder, refuse_different_chains
+from ..store.samples import Sample
+from ..training.loop import prepare_device, split_prefix
+from ..training.session import Begin, open_run_task
+from .draws import Draws, Gradients, chains_of, collect
+
+LAGS = 10
+REMEMBERED = 5.0
+"""Momenta of friction α hold less than a hundredth of what they held REMEMBERED/α steps before."""
+MOVED = 0.01
+"""Relative change of learning rate or temperature in that time from which a kinetic temperature is not trusted."""
+
+
+def diagnose_runs(
+    paths: list[Path], *, split: str = "valid", discard: int = 0, batches: int | None = 8, probes: int = 16,
+    skip_damaged: bool = False, begin: Begin = lambda n: lambda: None,
+) -> tuple[dict[str, Any], Draws]:
+    """Everything `langevin diagnose` knows, JSON-ready, and the arrays it comes from.
+
+    `batches` is the number of training batches for the gradient of each sample; None for all, 0 for none.
+    """
+    load_arviz()
+    chains = chains_of(paths)
+    refuse_different_chains(chains)
+    refuse_equal_seeds(chains)
+    task = open_run_task(chains[0])
+    if split not in task.splits:
+        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    samples = [chain.store(skip_damaged=skip_damaged).read(discard=discard) for chain in chains]
+    model = task.build_model().to(prepare_device(chains[0].recipe))
+    name, settings = chains[0].recipe.sampler.resolved(task.num_data)
+    gradients = Gradients(batches, settings.get("prior_var"), getattr(task, "prior_means", dict)())
+    advance = begin(len(samples) * min(map(len, samples)))
+    draws = collect(
+        task, model, samples, lambda sample: injected_at(sample, name, chains[0]), split=split, probes=probes,
+        gradients=gradients, on_sample=advance,
+    )
+    whole = "all" if batches is None or batches >= task.batches_per_epoch else batches
+    facts = {
+        "task": task.name, "runs": [str(path) for path in paths], "split": split, "sampler": name,
+        "chains": len(chains), "draws": draws.held_out.shape[1], "discarded": discard, "gradient_batches": whole,
+    }
+    pace = Pace(chains[0].recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
+    warmths = temperatures(chains, draws, gradients, pace)
+    return facts | summarise(draws, warmths, clipped_share(chains)), draws
+
+
+def summarise(draws: Draws, warmths: list[Warmth], clipped: float) -> dict[str, Any]:
+    """From arrays to numbers and words; NaN becomes None."""
+    functions = {name: mixing_numbers(values) for name, values in draws.functions().items()}
+    growth = distance_growth(draws.projections, draws.sizes)
+    time = median([numbers["time"] for numbers in functions.values()])
+    evidence = Evidence(
+        chains=len(draws.held_out), draws=draws.held_out.shape[1],
+        r_hat=median([numbers["r_hat"] for numbers in functions.values()]),
+        r_hat_within=max(
+            (median([r_hat(values[k : k + 1]) for values in draws.functions().values()])
+             for k in range(len(draws.held_out))), key=lambda value: (math.isnan(value), value),
+        ),
+        ess=median([numbers["ess"] for numbers in functions.values()]),
+        growth=growth, temperatures=tuple(warmths), clipped=clipped,
+    )
+    result: dict[str, Any] = without_nan({
+        "function": functions, "layers": {name: layer_numbers(draws, name) for name in draws.sizes},
+        "autocorrelation": autocorrelation(draws.held_out, LAGS).tolist(),
+        "correlation_time": time, "thinning": suggested_thinning(time), "distance_growth": growth,
+        "r_hat": evidence.r_hat, "r_hat_within": evidence.r_hat_within, "ess": evidence.ess, "clipped": clipped,
+        "temperatures": [asdict(warmth) for warmth in warmths],
+        "verdict": [asdict(finding) for finding in judge(evidence)],
+    })
+    return result
+
+
+def mixing_numbers(values: Array) -> dict[str, float]:
+    return {
+        "mean": float(values.mean()), "std": float(values.std(ddof=1)), "r_hat": r_hat(values),
+        "ess": effective_sample_size(values), "time": correlation_time(values),
+    }
+
+
+def layer_numbers(draws: Draws, name: str) -> dict[str, float | int]:
+    """Worst R-hat and smallest effective sample size over the projections, mean distance, temperature."""
+    projections = draws.projections[name]
+    each = [projections[..., i] for i in range(projections.shape[-1])]
+    warm = Measured(math.nan, math.nan)
+    if name in draws.virials:
+        warm = configurational_temperature(draws.virials[name], draws.sizes[name])
+    return {
+        "size": draws.sizes[name], "distance": float(draws.distances[name].mean()),
+        "r_hat": float(np.max([r_hat(values) for values in each])),
+        "ess": float(np.min([effective_sample_size(values) for values in each])),
+        "temperature": warm.value, "temperature_error": warm.error,
+    }
+
+
+def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients, pace: Pace) -> list[Warmth]:
+    """Configurational over the draws, and kinetic from the last checkpoints where the sampler has momenta.
+
+    The configurational one is not trusted under a flat prior, which does not confine the weights.
+    """
+    made = []
+    if draws.virials:
+        warm = configurational_temperature(
+            np.sum(list(draws.virials.values()), axis=0), sum(draws.sizes[name] for name in draws.virials)
+        )
+        injected = float(draws.temperature.mean())
+        made.append(Warmth("configurational", injected, warm.value, warm.error, gradients.prior_var is not None))
+    readings = [reading for chain in chains if (reading := checkpoint_kinetic(chain, pace))]
+    if readings:
+        warm = pooled([(Measured(reading.measured, reading.error), 1) for reading in readings])
+        injected = sum(reading.injected for reading in readings) / len(readings)
+        trusted = all(reading.trusted for reading in readings)
+        made.append(Warmth("kinetic", injected, warm.value, warm.error, trusted))
+    return made
+
+
+def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> Warmth | None:
+    """The kinetic temperature in the last step of a chain; None without momenta or at a learning rate of 0.
+
+    Momenta carry the rates of the steps that made them: not trusted where rate or temperature moved meanwhile.
+    """
+    loaded = chain.load_checkpoint()
+    if loaded is None:
+        return None
+    tensors, progress = loaded
+    group = progress["groups"][0]
+    state: dict[str, dict[str, Any]] = split_prefix(split_prefix(tensors).get("sampler", {}))
+    parts, frictions = [], list[float]()
+    for memory in state.values():
+        if "momentum" not in memory or not group["lr"] or not memory["momentum"].numel():
+            continue
+        gains = None
+        if "second_moment" in memory:
+            settings = preconditioner_settings(group)
+            gains = gain(memory["second_moment"], **{key: settings[key] for key in ("eps", "eps_inside", "ceiling")})
+        friction = memory.get("friction", group["friction"])
+        warm = kinetic_temperature(
+            memory["momentum"], lr=group["lr"], num_data=group["num_data"], gain=gains, friction=friction
+        )
+        parts.append((warm, memory["momentum"].numel()))
+        frictions.append(float(torch.as_tensor(friction).double().mean()))
+    if not parts:
+        return None
+    measured, trusted = pooled(parts), not moved(pace, progress["step"], min(frictions))
+    return Warmth("kinetic", last_injected(group), measured.value, measured.error, trusted)
+
+
+def moved(pace: Pace, step: int, friction: float) -> bool:
+    """Whether learning rate or temperature changed in the last steps before `step`, those that momenta remember."""
+    first = max(0, step - math.ceil(REMEMBERED / friction)) if friction > 0 else 0
+    curves = [[at(number) for number in range(first, step)] for at in (pace.lr_at, pace.temperature_at)]
+    return any(max(curve) - min(curve) > MOVED * max(curve) for curve in curves)
+
+
+def last_injected(group: dict[str, Any]) -> float:
+    """The temperature in the last step of a parameter group, annealed where the sampler anneals."""
+    if "anneal" in group:
+        return annealed(group | {"steps_done": group["steps_done"] - 1})
+    return float(group["temperature"])
+
+
+def injected_at(sample: Sample, sampler: str, chain: RunFolder) -> float:
+    """The temperature in the step that made a sample."""
+    temperature = float(sample.about.get("temperature", 1.0))
+    if sampler != "santa":
+        return temperature
+    progress = chain.progress()
+    group: dict[str, Any] = progress["groups"][0] if progress else {"anneal": 0.0, "explore": None}
+    return annealed(group | {"temperature": temperature, "steps_done": sample.step - 1})
+
+
+def clipped_share(chains: list[RunFolder]) -> float:
+    """Of all training steps of all chains."""
+    each = [progress for chain in chains if (progress := chain.progress())]
+    return float(sum(p["clipped"] for p in each) / max(1, sum(p["step"] for p in each)))
+
+
+def refuse_equal_seeds(chains: list[RunFolder]) -> None:
+    """Two runs of one recipe and one seed are the same bits: they would agree whatever they do."""
+    seed, count = Counter(chain.recipe.run.seed for chain in chains).most_common(1)[0]
+    if count > 1:
+        raise LangevinError(f"expected chains from different seeds, got seed {seed} {count} times; name each run once")
+
+
+def median(values: list[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.median(known)) if known else math.nan
+
+
+def without_nan(value: Any) -> Any:
+    """NaN and ∞ are no JSON: None for the first, a large number for the second."""
+    if isinstance(value, dict):
+        return {key: without_nan(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_nan(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else math.copysign(1e300, value)
+    return value

@@ -1,0 +1,1 @@
+"""What lies on disk: one writer, many readers."""

@@ -1,0 +1,58 @@
+"""Several chains of one recipe in one folder: ordinary runs from different seeds, trained side by side."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import LangevinError
+from ..process import available_cores
+from ..recipe import Recipe
+from ..store.folder import RECIPE, RunFolder
+from ..tasks import open_task
+from .jobs import Job, langevin_command, run_side_by_side
+from .loop import prepare_device
+from .session import check_precision, refuse_open_choice
+
+LOG = "log.txt"
+"""In each chain's folder: what its process said."""
+
+
+def start_chains(
+    recipe: Recipe, out: Path, chains: int, *, overwrite: bool = False, about: dict[str, Any] | None = None
+) -> RunFolder:
+    """A new folder with one run for each chain, none of them begun. Data and device are checked here, once."""
+    if chains < 1:
+        raise LangevinError(f"chains must be at least 1, got {chains}")
+    prepare_device(recipe)
+    refuse_open_choice(recipe)
+    check_precision(recipe)
+    task = open_task(recipe)
+    if overwrite and (out / RECIPE).is_file():
+        shutil.rmtree(out)
+    recipes = [recipe_of_chain(recipe, number) for number in range(chains)]
+    return RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {}), recipes)
+
+
+def recipe_of_chain(recipe: Recipe, number: int) -> Recipe:
+    """The same recipe from another seed (start, noise, dropout, order of random batches), on one thread."""
+    run = recipe.run.model_copy(update={"seed": recipe.run.seed + number, "threads": 1})
+    return recipe.model_copy(update={"run": run})
+
+
+def resume_chains(
+    folder: RunFolder, at_once: int | None = None, on_look: Callable[[], None] = lambda: None
+) -> list[RunFolder]:
+    """Train every chain that is not finished, at most `at_once` at a time (None: one for each core); returns those.
+
+    Each goes on from its own checkpoint in a process of its own. When this is interrupted, all save and stop.
+    """
+    unfinished = [chain for chain in folder.chains if not (chain.progress() or {"finished": False})["finished"]]
+    jobs = [
+        Job(chain.path.name, langevin_command("resume", chain.path.resolve(), "--quiet"), chain.path / LOG)
+        for chain in unfinished
+    ]
+    run_side_by_side(jobs, available_cores() if at_once is None else at_once, on_look)
+    return unfinished

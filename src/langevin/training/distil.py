@@ -1,0 +1,177 @@
+"""A posterior → one network that predicts like its average: an ordinary run whose loss is taught by the samples."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from ..errors import LangevinError
+from ..files import write_atomic
+from ..posterior.average import LogMean, members_of
+from ..posterior.swag import weight_average
+from ..recipe import Recipe, SamplerSettings, load_recipe
+from ..store.folder import RECIPE, RunFolder
+from ..store.samples import Sample
+from ..tasks import Task, model_of, open_task
+from ..tasks.distillation import DistillTask
+from ..tasks.language_model import LanguageModelTask
+from .loop import Trainer, prepare_device
+from .session import Selection, check_precision, select
+
+GENERATED = "generated.safetensors"
+"""In the student's folder: the text that the teacher wrote, so that it is written once."""
+WORDS = ("level", "running", "min_count", "max_vocab", "tokens", "vocabulary")
+"""Keys of the data table that decide what the tokens are."""
+FACTS = ("labels", "tokens", "feature_width")
+RECORDS = 5
+"""Validations along the way; the last of them is the student."""
+
+
+@dataclass(frozen=True)
+class Teaching:
+    """How a student is taught."""
+
+    per_row: int = 2
+    """Samples that teach each row of a batch, in turn: the forward passes of the teacher that a batch costs."""
+    data_weight: float = 0.0
+    """Weight of what was observed against what the teacher says."""
+    generated: int = 0
+    """Tokens of text to let the teacher write, and to train on as well."""
+
+    def __post_init__(self) -> None:
+        if self.per_row < 1 or not 0 <= self.data_weight <= 1 or self.generated < 0:
+            raise LangevinError(
+                f"expected at least one teacher, a data weight from 0 to 1 and no negative number of tokens, got "
+                f"{self.per_row}, {self.data_weight} and {self.generated}"
+            )
+
+
+def start_student(
+    path: Path, out: Path, selection: Selection, teaching: Teaching, *, hidden: int | None = None,
+    epochs: float | None = None, overrides: list[str] | None = None, overwrite: bool = False,
+) -> Trainer:
+    """A trainer of a student of the run in `path`, in a new run folder."""
+    folder = RunFolder(path)
+    samples, _ = select(folder, selection)
+    recipe = student_recipe(folder, hidden, epochs, overrides or [])
+    refuse_other_words(recipe, folder.recipe)
+    prepare_device(recipe)
+    check_precision(recipe)
+    task = open_task(recipe, folder.vocabulary, None if other_data(recipe, folder.recipe) else folder.origin)
+    refuse_other_facts(task.facts, folder)
+    if teaching.generated and not isinstance(task, LanguageModelTask):
+        raise LangevinError(f"only language models can generate what to learn from, got one of {task.name}")
+    if overwrite and (out / RECIPE).is_file() and not path.resolve().is_relative_to(out.resolve()):
+        shutil.rmtree(out)
+    remembered = {
+        "run": str(path.resolve()), "per_row": teaching.per_row, "data_weight": teaching.data_weight,
+        "generated": teaching.generated, "select": selection.how, "discard": selection.discard, "samples": [
+            {"file": str(s.path.resolve()), "step": s.step, "sha256": s.sha256, "chain": s.chain} for s in samples
+        ],
+    }
+    student = RunFolder.create(out, recipe, task.vocabulary, task.facts | {"teacher": remembered})
+    return Trainer(student, taught(student, task))
+
+
+def resume_student(folder: RunFolder) -> Trainer:
+    """A trainer that stands where the student in this folder stopped; its teacher must still be there."""
+    return Trainer(folder, taught(folder, open_task(folder.recipe, folder.vocabulary, folder.origin)))
+
+
+def taught(student: RunFolder, task: Task) -> DistillTask:
+    """The task of a student with the teacher that its folder names."""
+    teacher = student.origin["teacher"]
+    samples = [Sample(Path(s["file"]), s["step"], s["sha256"], chain=s["chain"]) for s in teacher["samples"]]
+    if not all(sample.path.is_file() for sample in samples):
+        raise LangevinError(f"expected the teacher of {student.path} at {teacher['run']}, some of its samples are not "
+                            f"there; bring it back to go on with its student")
+    folder = RunFolder(teacher["run"])
+    device = prepare_device(student.recipe)
+    members = members_of(model_of(folder.recipe, folder.vocabulary, folder.origin).to(device), samples)
+    if teacher["generated"]:
+        assert isinstance(task, LanguageModelTask)
+        task.add_training(written(student.path / GENERATED, task, members, teacher["generated"]))
+    own = [sample for sample in samples if sample.chain == samples[-1].chain]
+    return DistillTask(task, members, weight_average(own), per_row=teacher["per_row"],
+                       data_weight=teacher["data_weight"], teacher=teacher)
+
+
+def student_recipe(folder: RunFolder, hidden: int | None, epochs: float | None, overrides: list[str]) -> Recipe:
+    """The teacher's recipe with an optimiser that ends at rate 0 and keeps the last weights, then the user's keys.
+
+    Epochs, unless given: a quarter of the teacher's from the average of its weights, all of them from new weights.
+    """
+    given = [*overrides, *([f"hidden={hidden}"] if hidden else []), *([f"epochs={epochs}"] if epochs else [])]
+    if any(override.partition("=")[0].strip() == "task" for override in overrides):
+        raise LangevinError(f"a student has the task of its teacher, {folder.recipe.task}; leave task as it is")
+    teacher, source = folder.recipe, folder.path / RECIPE
+    optimiser = [f"{key}=none" for key in SamplerSettings.model_fields]
+    optimiser += ["name=rmsprop", "lr=0.001", "beta=0.95", "patience=none", "burn_in=0", "sample_every=1e-9"]
+    optimiser += [f"title={teacher.title or teacher.task}, distilled"]
+    wanted = load_recipe(source, [*optimiser, *given])
+    same = wanted.model == teacher.model
+    length = wanted.run.epochs if epochs or any(o.startswith(("epochs=", "run.epochs=")) for o in overrides) else (
+        teacher.run.epochs / 4 if same else teacher.run.epochs
+    )
+    schedule = [
+        f"epochs={length}", f"sample_every={length / RECORDS}", "lr_schedule=cyclical", f"cycle={length}",
+        f"cycle_explore={1 - 0.75 / RECORDS}",
+    ]
+    return load_recipe(source, [*optimiser, *schedule, *given])
+
+
+def other_data(recipe: Recipe, teacher: Recipe) -> bool:
+    """Whether the student reads other data than its teacher did."""
+    return any(getattr(recipe.data, key, None) != getattr(teacher.data, key, None)
+               for key in ("corpus", "features", "valid_file", "test_file", "fold", "valid_share", "test_share"))
+
+
+def refuse_other_words(recipe: Recipe, teacher: Recipe) -> None:
+    """Soft targets are over the teacher's words: a student with others cannot learn from them."""
+    for key in WORDS:
+        ours, theirs = getattr(recipe.data, key, None), getattr(teacher.data, key, None)
+        if ours != theirs:
+            raise LangevinError(
+                f"a student has the vocabulary of its teacher, got {key} = {ours} where the teacher has {theirs}; "
+                f"leave {key} as it is"
+            )
+
+
+def refuse_other_facts(facts: dict[str, Any], folder: RunFolder) -> None:
+    origin = folder.origin
+    for key in FACTS:
+        if facts.get(key) != origin.get(key):
+            raise LangevinError(f"a student must have the {key} of its teacher ({origin.get(key)}), the data have "
+                                f"{facts.get(key)}; distil on data like the teacher's")
+
+
+def written(path: Path, task: LanguageModelTask, members: list[nn.Module], tokens: int) -> Tensor:
+    """What the teacher wrote, [rows, time], read or written now: a function of the samples and the seed."""
+    if not path.is_file():
+        made = write_on(task, members, tokens).to(torch.int32)
+        write_atomic(path, safetensors.torch.save({"tokens": made}))
+    return safetensors.torch.load_file(path)["tokens"].long()
+
+
+@torch.no_grad()
+def write_on(task: LanguageModelTask, members: list[nn.Module], tokens: int) -> Tensor:
+    """About so many tokens from p̄, in as many streams as training has, each after the end of one of them."""
+    device = next(members[0].parameters()).device
+    generator = torch.Generator().manual_seed(task.recipe.run.seed)
+    given = task.evaluated["train"].streams[:, -task.data.window :].to(device)
+    carries: list[Any] = [None] * len(members)
+    made = list[Tensor]()
+    for _ in range(-(-tokens // len(given))):
+        mean = LogMean()
+        for number, member in enumerate(members):
+            logits, carries[number] = member(given, carries[number])
+            mean.add(torch.log_softmax(logits[:, -1].cpu().double(), -1))
+        made.append(torch.multinomial(mean.value().exp(), 1, generator=generator))
+        given = made[-1].to(device)
+    return torch.cat(made, 1)

@@ -1,0 +1,211 @@
+"""The only training loop: gradient, clip, sampler step, samples and validation on a schedule, checkpoints.
+
+Everything that changes along the way is in `Trainer` and in the checkpoint; everything else is a function of the recipe
+and the step. So a run that was killed anywhere goes on from its last checkpoint and ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import Diverged, LangevinError
+from ..posterior.average import LogMean
+from ..recipe import Recipe
+from ..recipe.schedule import Pace
+from ..samplers import SAMPLERS
+from ..store.folder import RunFolder
+from ..store.samples import load_weights, weights
+from ..tasks.base import Carry, Task
+from .clipping import Clipper
+
+
+class Interrupted(Exception):
+    """The user asked to stop; a checkpoint was written."""
+
+
+def prepare_device(recipe: Recipe) -> torch.device:
+    """Threads and device of a recipe, refused when they are not there."""
+    if recipe.run.threads:
+        torch.set_num_threads(recipe.run.threads)
+    try:
+        return torch.zeros(1, device=recipe.run.device).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise LangevinError(f"device {recipe.run.device!r} is not available: {reason}; use --device cpu") from None
+
+
+class Trainer:
+    """One run of one task, in memory."""
+
+    def __init__(self, folder: RunFolder, task: Task) -> None:
+        self.folder, self.task, self.recipe = folder, task, folder.recipe
+        self.device = prepare_device(self.recipe)
+        self.model = task.build_model().to(self.device)
+        name, settings = self.recipe.sampler.resolved(task.num_data)
+        self.trained = [p for p in self.model.parameters() if p.requires_grad]
+        self.sampler = SAMPLERS[name](self.trained, num_data=task.num_data, seed=self.recipe.run.seed, **settings)
+        if settings.get("prior_var") is not None:
+            for parameter, mean in getattr(task, "prior_means", dict)().items():
+                self.sampler.set_prior_mean(self.model.get_parameter(parameter), mean)
+        self.pace = Pace(self.recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
+        self.as_sample: Callable[[nn.Module], nn.Module] = getattr(task, "as_sample", lambda model: model)
+        """What is kept of the model as a sample: itself, unless the task has something to mend at the end."""
+        self.clipper = Clipper(self.recipe.run.clip, self.recipe.run.clip_norm)
+        self.store = folder.store()
+        self.step, self.recorded, self.stopped_early = 0, 0, False
+        self.evaluating = False
+        """True while nothing changes, so that an interruption may cut in."""
+        self.carry: Carry = None
+        self.running = LogMean()
+        self.history: list[dict[str, Any]] = []
+        self.losses: list[float] = []
+        self.seconds = 0.0
+        self._restore()
+
+    @property
+    def finished(self) -> bool:
+        return self.stopped_early or (self.step >= self.pace.total and self.recorded >= self.step)
+
+    def run(
+        self, on_step: Callable[[Trainer], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Train to the end. When `stop` (asked after every batch) says yes, save and raise Interrupted."""
+        saved = started = time.monotonic()
+        before = self.seconds
+        try:
+            while not self.finished and not stop():
+                if not self._record_is_due():
+                    self._train_one_batch()
+                if self._record_is_due():
+                    self._record()
+                now = time.monotonic()
+                self.seconds = before + now - started
+                if now - saved >= 60 * self.recipe.run.checkpoint_minutes:
+                    self.save()
+                    saved = now
+                on_step(self)
+        except KeyboardInterrupt:  # raised on purpose while evaluating; the record is made again on resuming
+            self.evaluating = False
+        self.save()
+        if not self.finished:
+            raise Interrupted
+
+    def _train_one_batch(self) -> None:
+        epoch, index = divmod(self.step, self.task.batches_per_epoch)
+        for group in self.sampler.param_groups:
+            group["lr"], group["temperature"] = self.pace.lr_at(self.step), self.pace.temperature_at(self.step)
+        torch.manual_seed(self.recipe.run.seed * 1_000_003 + self.step)  # dropout masks depend on the step alone
+        self.model.train()
+        self.sampler.zero_grad()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
+            loss, carry = self.task.loss(self.model, epoch, index, self.carry)
+        value = loss.item()
+        if not math.isfinite(value):
+            raise Diverged(
+                f"the loss became {value} at step {self.step} (epoch {epoch + 1}); the run stands at its last "
+                f"checkpoint with {len(self.store)} samples. Lower lr or temperature, or set clip=norm, and train anew"
+            )
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        self.clipper.clip_(self.trained)
+        self.sampler.step()
+        self.carry, self.step = carry, self.step + 1
+        self.losses.append(value)
+
+    def _record_is_due(self) -> bool:
+        return self.pace.is_record(self.step) and self.recorded < self.step
+
+    def _record(self) -> None:
+        """Validate, keep the sample if it is one, and note a line of the learning curve."""
+        self.evaluating = True
+        model = self.as_sample(self.model) if self.pace.is_sample(self.step) else self.model
+        log_probs = self.task.log_probs(model, "valid")
+        self.evaluating = False
+        line: dict[str, Any] = {
+            "step": self.step,
+            "epoch": self.step / self.task.batches_per_epoch,
+            "lr": self.pace.lr_at(self.step - 1),
+            "temperature": self.pace.temperature_at(self.step - 1),
+            "train_loss": sum(self.losses) / max(len(self.losses), 1),
+            "valid": self.task.metrics(log_probs, "valid"),
+        }
+        if self.pace.is_sample(self.step):
+            self.store.append(model, self.step, epoch=line["epoch"], temperature=line["temperature"])
+            self.running.add(log_probs)
+            line["average"] = self.task.metrics(self.running.value(), "valid")
+        self.history.append(line)
+        self.losses, self.recorded = [], self.step
+        self.stopped_early = self._out_of_patience()
+        self.save()
+
+    def _out_of_patience(self) -> bool:
+        """No better running average on validation for `patience` samples."""
+        patience = self.recipe.run.patience
+        scores = [line["average"][self.task.score] for line in self.history if "average" in line]
+        return patience is not None and bool(scores) and len(scores) - 1 - scores.index(min(scores)) >= patience
+
+    def save(self) -> None:
+        """Write all that the rest of the run depends on, as one file, atomically."""
+        tensors = {f"model.{name}": tensor for name, tensor in weights(self.model).items()}
+        state = self.sampler.state_dict()
+        for number, values in state["state"].items():
+            tensors |= {f"sampler.{number}.{key}": value.contiguous() for key, value in values.items()}
+        for layer, parts in enumerate(self.carry or ()):
+            tensors |= {f"carry.{layer}.{part}": tensor.contiguous() for part, tensor in enumerate(parts)}
+        if self.running.log_sum is not None:
+            tensors["running"] = self.running.log_sum
+        groups = [{k: v for k, v in g.items() if k != "params"} for g in state["param_groups"]]
+        progress = {
+            "step": self.step, "total": self.pace.total, "recorded": self.recorded, "finished": self.finished,
+            "stopped_early": self.stopped_early, "clipped": self.clipper.acted, "clip_asked": self.clipper.asked,
+            "averaged": self.running.count, "groups": groups, "losses": self.losses, "history": self.history,
+            "seconds": self.seconds, "num_data": self.task.num_data,
+        }
+        self.folder.save_checkpoint(tensors, progress)
+
+    def _restore(self) -> None:
+        loaded = self.folder.load_checkpoint()
+        if loaded is None:
+            self.store.forget_after(0)
+            return
+        tensors, progress = loaded
+        rooms = split_prefix(tensors)
+        load_weights(self.model, rooms["model"], "the checkpoint")
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in rooms.get("sampler", {}).items():
+            number, key = name.split(".")
+            state.setdefault(int(number), {})[key] = tensor
+        groups = [
+            own | saved
+            for own, saved in zip(self.sampler.state_dict()["param_groups"], progress["groups"], strict=True)
+        ]
+        self.sampler.load_state_dict({"state": state, "param_groups": groups})
+        self.step, self.recorded = progress["step"], progress["recorded"]
+        self.stopped_early, self.seconds = progress["stopped_early"], progress["seconds"]
+        self.clipper.acted, self.clipper.asked = progress["clipped"], progress["clip_asked"]
+        self.history, self.losses = progress["history"], progress["losses"]
+        self.running = LogMean(tensors.get("running"), progress["averaged"])
+        self.carry = unflatten_carry(rooms.get("carry", {}), next(self.model.parameters()).device)
+        self.store.forget_after(self.recorded)
+
+
+def split_prefix(tensors: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """'model.a.b' → rooms['model']['a.b']."""
+    rooms: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        room, _, rest = name.partition(".")
+        rooms.setdefault(room, {})[rest] = tensor
+    return rooms
+
+
+def unflatten_carry(flat: dict[str, Tensor], device: torch.device) -> Carry:
+    """'layer.part' → [(part, ...), ...], or None when nothing was carried."""
+    layers: dict[int, list[Tensor]] = {}
+    for name in sorted(flat, key=lambda n: tuple(map(int, n.split(".")))):
+        layers.setdefault(int(name.split(".")[0]), []).append(flat[name].to(device))
+    return [tuple(layers[number]) for number in sorted(layers)] or None

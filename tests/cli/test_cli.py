@@ -1,0 +1,269 @@
+"""Every documented command runs; what a user can mend ends in one clear message and exit code 2."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+
+import pytest
+
+from langevin.recipe import shipped
+from langevin.store.folder import RunFolder
+from tests.conftest import SET
+from tests.training.test_loop import fingerprint
+
+
+@pytest.fixture
+def copy(finished_run, tmp_path):
+    """A run folder that a test may damage."""
+    return shutil.copytree(finished_run, tmp_path / "copy")
+
+
+def test_train_show_evaluate_generate(cli, text_file, tmp_path):
+    out = tmp_path / "run"
+    code, printed, _ = cli("train", "--text", text_file, "--out", out, *SET)
+    assert code == 0
+    assert "average of 4 samples" in printed
+    code, printed, _ = cli("show", out)
+    assert code == 0
+    assert "finished" in printed
+    assert "running average" in printed
+    code, printed, _ = cli("evaluate", out, "--select", "thinned")
+    assert code == 0
+    assert "average of 4" in printed
+    code, printed, _ = cli("generate", out, "--prompt", "the snow", "--length", "20")
+    assert code == 0
+    assert printed.startswith("the snow")
+    code, _, messages = cli("resume", out)
+    assert code == 0
+    assert "finished already" in messages
+
+
+def test_evaluate_json_has_the_promised_keys(cli, finished_run):
+    selection = ["--split", "test", "--select", "thinned", "--samples", "2"]
+    code, printed, _ = cli("evaluate", finished_run, *selection, "--json")
+    assert code == 0
+    result = json.loads(printed)
+    assert {"task", "split", "select", "samples", "single", "averaged"} <= set(result)
+    assert (result["task"], result["split"], result["select"], result["samples"]) == (
+        "language-model", "test", "thinned", 2)
+    assert result["averaged"]["nll"] > 0
+    assert result["single"]["nll"] > 0
+
+
+@pytest.mark.parametrize("command", [["show"], ["generate", "--length", "5"]])
+def test_json_of_other_commands(cli, finished_run, command):
+    code, printed, _ = cli(command[0], finished_run, *command[1:], "--json")
+    assert code == 0
+    assert json.loads(printed)
+
+
+def test_recipes_are_listed(cli):
+    code, printed, _ = cli("recipes", "--json")
+    assert code == 0
+    assert set(json.loads(printed)) == set(shipped())
+
+
+@pytest.mark.parametrize("name", ["text", "classify", "flickr8k-psgld"])
+def test_every_key_of_a_recipe_is_explained(cli, name):
+    code, printed, _ = cli("recipes", name, "--json")
+    assert code == 0
+    keys = json.loads(printed)
+    assert keys["sampler.name"]["value"] == "psgld"
+    assert {"data.corpus", "model.cell", "run.threads"} <= set(keys)
+    assert not [key for key, told in keys.items() if not told["meaning"]]
+    assert "what it means" in cli("recipes", name)[1]
+    code, _, messages = cli("recipes", "tex")
+    assert code == 2
+    assert "text" in messages
+
+
+def test_version(cli):
+    assert cli("--version")[:2] == (0, f"langevin {version('langevin')}\n")
+
+
+def test_word_level_on_a_text_of_one_s_own(cli, text_file, tmp_path):
+    out = tmp_path / "run"
+    code, _, _ = cli("train", "--text", text_file, "--level", "word", "--out", out, "--quiet", *SET)
+    assert code == 0
+    code, printed, _ = cli("generate", out, "--prompt", "the snow", "--length", "5")
+    assert code == 0
+    assert len(printed.split()) >= 7
+
+
+def test_rare_words_and_running_text(cli, tmp_path):
+    path, out = tmp_path / "text.txt", tmp_path / "run"
+    path.write_text("the snow lay deep\non the long road\nto a town\n" * 60 + "once only\n")
+    options = ("--level", "word", "--min-count", "2", "--max-vocab", "8", "--running", "--quiet", *SET)
+    assert cli("train", "--text", path, "--out", out, *options)[0] == 0
+    vocabulary = RunFolder(out).vocabulary
+    assert len(vocabulary) == 8
+    assert "<unk>" in vocabulary.tokens
+    assert not {"<eos>", "once"} & set(vocabulary.tokens)
+
+
+def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
+    arguments = ["demo", "--out", tmp_path / "demo", "--json", *SET, "--set", f"corpus={text_file}"]
+    code, printed, messages = cli(*arguments)
+    assert code == 0, messages
+    first = json.loads(printed)
+    assert set(first["nll"]) == {"optimiser, last weights", "optimiser, average", "sampler, last sample",
+                                 "sampler, average"}
+    code, printed, _ = cli(*arguments)
+    assert code == 0
+    assert json.loads(printed) == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train"], "expected a recipe or --text"),
+        (["train", "wp-lstm-psgd"], "did you mean 'wp-lstm-psgld'"),
+        (["train", "--text", "absent.txt"], "expected a text file"),
+        (["train", "demo", "--set", "epoch=1"], "did you mean 'epochs'"),
+        (["train", "demo", "--set", "sampler=sgld"], "sampler.name"),
+        (["train", "demo", "--set", "burn_in=40"], "burn_in must be shorter"),
+        (["train", "demo", "--set", "temperature=-1"], "sampler.temperature: expected a number of 0 or more"),
+        (["train", "demo", "--set", "lr=-1"], "sampler.lr: input should be greater than 0, got -1"),
+        (["train", "--task", "clasify"], "one of language-model, classify, caption, got"),
+        (["train", "demo", "--device", "abacus"], "'abacus' is not available"),
+        (["resume", "nowhere"], "expected a run folder at nowhere, found nothing"),
+        (["show", "."], "no run in it"),
+        (["evaluate", "nowhere"], "expected a run folder"),
+        (["frobnicate"], "frobnicate"),
+        (["generate"], "DIR"),
+        (["generate", "nowhere", "--samples", "0"], "greater than or equal to 1"),
+    ],
+)
+def test_bad_input_is_explained(cli, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, messages = cli(*arguments)
+    assert code == 2
+    assert message in messages
+    assert "Traceback" not in messages
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "empty"), (b"\x7fELF\0\0", "binary"), (b"Too short.", "too short"), (b"caf\xe9 " * 500, "UTF-8")],
+    ids=["empty", "binary", "short", "latin-1"],
+)
+def test_useless_text_is_explained(cli, tmp_path, content, message):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    code, _, messages = cli("train", "--text", path, "--level", "char", "--out", tmp_path / "run")
+    assert code == 2
+    assert message in messages
+    assert not (tmp_path / "run").exists()
+
+
+def test_vocabulary_mismatch_is_explained(cli, finished_run, tmp_path):
+    path = tmp_path / "greek.txt"
+    path.write_text("ἄνδρα μοι ἔννεπε")
+    code, _, messages = cli("evaluate", finished_run, "--text", path)
+    assert code == 2
+    assert "not among the" in messages
+
+
+def test_existing_run_is_refused_unless_asked(cli, copy, text_file):
+    before = fingerprint(copy)
+    code, _, messages = cli("train", "--text", text_file, "--out", copy, *SET)
+    assert code == 2
+    assert "already holds a run" in messages
+    assert fingerprint(copy) == before
+    code, _, _ = cli("train", "--text", text_file, "--out", copy, "--overwrite", "--quiet", *SET, "--set", "seed=5")
+    assert code == 0
+    assert fingerprint(copy) != before
+
+
+def test_damaged_sample_is_named_and_the_rest_usable(cli, copy):
+    victim = RunFolder(copy).store().read()[2].path
+    victim.write_bytes(victim.read_bytes()[:100])
+    code, _, messages = cli("evaluate", copy, "--json")
+    assert code == 2
+    assert victim.name in messages
+    assert "--skip-damaged" in messages
+    code, printed, messages = cli("evaluate", copy, "--skip-damaged", "--json")
+    assert code == 0
+    assert json.loads(printed)["samples"] == 3
+    assert victim.name in messages
+
+
+@pytest.mark.parametrize(("option", "message"), [
+    (["--samples", "9"], "between 1 and 4"), (["--select", "middle"], "forward, backward, thinned"),
+    (["--split", "tset"], "train, valid, test"), (["--discard", "4"], "leaves none")])
+def test_impossible_selections_are_explained(cli, finished_run, option, message):
+    code, _, messages = cli("evaluate", finished_run, *option)
+    assert code == 2
+    assert message in messages
+
+
+def test_damaged_checkpoint_is_explained(cli, copy):
+    (copy / "checkpoint.safetensors").write_bytes(b"junk")
+    code, _, messages = cli("resume", copy)
+    assert code == 2
+    assert "checkpoint" in messages
+
+
+def test_nan_loss_is_explained(cli, text_file, tmp_path):
+    code, _, messages = cli("train", "--text", text_file, "--out", tmp_path / "r", *SET, "--set", "name=sgld",
+                            "--set", "lr=1e30")
+    assert code == 2
+    assert "at step" in messages
+
+
+def start_process(*arguments, **options):
+    command = [sys.executable, "-c", "from langevin.cli import main; main()", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            env=os.environ | {"OMP_NUM_THREADS": "1"}, **options)
+
+
+OFTEN = "checkpoint_minutes=0.002"
+LONG = [*SET, "--set", "epochs=20", "--set", "burn_in=10", "--set", "sample_every=1", "--set", OFTEN]
+
+
+def wait_for_step(folder, step, process):
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and process.poll() is None:
+        if (folder / "checkpoint.safetensors").exists() and RunFolder(folder).progress()["step"] >= step:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"did not reach step {step}: {process.communicate()[0]}")
+
+
+def test_kill_9_and_ctrl_c_lose_nothing(cli, text_file, tmp_path):
+    """A real SIGKILL, then a real SIGINT, then resume: the bits of an uninterrupted run."""
+    assert cli("train", "--text", text_file, "--out", tmp_path / "whole", "--quiet", *LONG)[0] == 0
+    cut = tmp_path / "cut"
+    process = start_process("train", "--text", text_file, "--out", cut, *LONG)
+    wait_for_step(cut, 150, process)
+    process.kill()
+    process.communicate()
+    process = start_process("resume", cut)
+    wait_for_step(cut, 800, process)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=60)  # after the batch at hand; the rest of the run would take longer
+    assert process.returncode == 130
+    assert f"go on with: langevin resume {cut}" in output
+    assert not RunFolder(cut).progress()["finished"]  # it did not run on to the end first
+    assert cli("resume", cut, "--quiet")[0] == 0
+    assert fingerprint(cut) == fingerprint(tmp_path / "whole")
+
+
+def test_full_disk_keeps_what_is_good(text_file, tmp_path):
+    """The kernel refuses to let any file grow beyond 200 kB: the first larger write fails as on a full disk."""
+    out = tmp_path / "run"
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # noqa: E731  # one line says it
+    process = start_process("train", "--text", text_file, "--out", out, *SET, "--set", "hidden=200", preexec_fn=limit)
+    output, _ = process.communicate(timeout=90)
+    assert process.returncode == 2, output
+    assert "cannot write" in output
+    assert "Traceback" not in output
+    assert RunFolder(out).recipe.model.hidden == 200
+    assert not list(out.rglob("*.tmp"))

@@ -1,0 +1,97 @@
+"""Files of texts keep all their columns; nothing is replaced unasked; what is wrong with a file is said."""
+
+import csv
+import json
+
+import pytest
+
+from langevin import LangevinError
+from langevin.data.prediction_files import check_target, read_rows, write_answers
+
+ANSWER = {"label": "place", "probability": 0.5, "std": 0.1234567, "entropy": 1.0, "mutual_information": 0.0,
+          "decision": "accept", "empty": False, "cut": False}
+
+
+def write(path, content):
+    path.write_text(content)
+    return path
+
+
+def test_columns_are_kept_and_answers_stand_beside_them(tmp_path):
+    source = write(tmp_path / "in.csv", 'id,text,kind\n7,"where, is\nRome ?",place\n8,,\n')
+    rows = read_rows(source, "text", "kind")
+    assert rows.texts == ["where, is\nRome ?", ""]
+    assert rows.labels == ["place", ""]
+    assert read_rows(source, "text", None, usual_label="kind").labels == rows.labels
+    assert read_rows(source, "text", None, usual_label="label").labels is None
+    for name in ("out.csv", "out.jsonl"):
+        write_answers(tmp_path / name, rows.kept, [ANSWER, ANSWER | {"empty": True, "decision": None}])
+    with (tmp_path / "out.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert first == {"id": "7", "text": "where, is\nRome ?", "kind": "place", "predicted": "place",
+                     "probability": "0.5", "std": "0.123457", "entropy": "1.0", "mutual_information": "0.0",
+                     "decision": "accept", "note": ""}
+    assert (second["decision"], second["note"]) == ("", "empty")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert lines[0]["std"] == 0.123457
+    assert lines[1]["note"] == "empty"
+
+
+def test_tsv_cells_hold_no_tabs(tmp_path):
+    source = write(tmp_path / "in.jsonl", '{"text": "where\\tis\\nRome", "n": null}\n{"text": "b", "more": 3}\n')
+    rows = read_rows(source, "text", None)
+    write_answers(tmp_path / "out.tsv", rows.kept, [ANSWER, ANSWER | {"cut": True}])
+    lines = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    assert lines[0][:2] == ["text", "n"]
+    assert lines[1][0] == "where is Rome"
+    assert len({len(line) for line in lines}) == 1
+    assert "cut" in lines[2]
+
+
+def test_lines_are_texts_or_labels_and_texts(tmp_path):
+    source = write(tmp_path / "in.txt", "place where is Rome ?\n\nperson\n")
+    assert read_rows(source, "text", None).texts == ["place where is Rome ?", "", "person"]
+    labelled = read_rows(source, "text", None, labelled=True)
+    assert (labelled.texts, labelled.labels, labelled.free) == (["where is Rome ?", ""], ["place", "person"], False)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("in.csv", "id,words\n1,a\n", "expected a column 'text' .* the columns are 'id', 'words'"),
+        ("in.csv", "text\n", "found none"),
+        ("in.txt", "", "found none"),
+        ("in.csv", "text,id\na,1,2\n", "line 2 of .* has more cells"),
+        ("in.csv", "text,decision\na,accept\n", "has a column 'decision' already"),
+        ("in.jsonl", "{", "not valid JSON"),
+    ],
+)
+def test_bad_files(tmp_path, name, content, message):
+    with pytest.raises(LangevinError, match=message):
+        read_rows(write(tmp_path / name, content), "text", None, to_write=True)
+
+
+def test_targets_are_checked_before_the_work(tmp_path):
+    check_target(tmp_path / "new.csv", overwrite=False)
+    old = write(tmp_path / "old.csv", "precious")
+    with pytest.raises(LangevinError, match=r"exists; choose another --out or allow --overwrite"):
+        check_target(old, overwrite=False)
+    check_target(old, overwrite=True)
+    with pytest.raises(LangevinError, match=r"expected --out to end in \.csv, \.tsv, \.jsonl"):
+        check_target(tmp_path / "new.xlsx", overwrite=False)
+
+
+def test_a_carriage_return_stays_in_its_cell(tmp_path):
+    source = write(tmp_path / "in.jsonl", '{"text": "bad\\rfilm", "id": 1}\n')
+    rows = read_rows(source, "text", None, to_write=True)
+    answer = {"label": "neg", "probability": 0.9, "std": 0.1, "entropy": 0.3, "mutual_information": 0.0,
+              "decision": "accept", "empty": False, "cut": False}
+    write_answers(tmp_path / "out.csv", rows.kept, [answer])
+    with (tmp_path / "out.csv").open(newline="") as file:
+        (read,) = csv.DictReader(file)
+    assert (read["text"], read["id"], read["predicted"]) == ("bad\rfilm", "1", "neg")
+
+
+def test_columns_of_answers_matter_only_where_they_are_written(tmp_path):
+    source = write(tmp_path / "in.csv", "text,note\na,b\n")
+    assert read_rows(source, "text", None).texts == ["a"]

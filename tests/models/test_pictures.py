@@ -1,0 +1,58 @@
+import json
+
+import numpy as np
+import pytest
+
+from langevin.data.catalogue import DATASETS
+from langevin.data.features import named_rows, read_features
+from langevin.errors import LangevinError
+from langevin.models.pictures import features_of_pictures
+from langevin.recipe import load_recipe
+from langevin.store.folder import RunFolder
+from langevin.tasks import open_task
+
+
+def test_without_the_network_it_says_where_it_is_looked_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
+    with pytest.raises(LangevinError, match=r"resnet50 is not there.*resnet50_v1_f16.npz.*--extractor"):
+        features_of_pictures([tmp_path / "a.jpg"])
+
+
+def test_an_unknown_way_to_read_pictures_is_refused_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
+    with pytest.raises(LangevinError, match=r'expected preprocess "caffe" .* got "keras"'):
+        features_of_pictures([tmp_path / "a.jpg"], preprocess="keras")
+
+
+@pytest.mark.data
+def test_pictures_give_the_stored_features(real_data):
+    pytest.importorskip("PIL")
+    paths = sorted((real_data / "flickr8k" / "images").glob("*.jpg"))[:2]
+    made = features_of_pictures(paths)
+    known = DATASETS["flickr8k"]
+    stored = named_rows(read_features(known.folder / known.files["features"].name), [path.name for path in paths])
+    assert made.names == [str(path) for path in paths]
+    away = np.abs(made.values.numpy() - stored.values.float().numpy()).max(1) / stored.values.float().numpy().max(1)
+    assert (away < 0.02).all()
+
+
+@pytest.mark.data
+def test_a_photograph_is_captioned_from_end_to_end(real_data, tmp_path, cli):
+    """With a model of random weights: the words mean nothing, the same picture gives the same words either way."""
+    pytest.importorskip("PIL")
+    task = open_task(load_recipe("flickr8k-rmsprop", ["hidden=16", "threads=1"]))
+    folder = RunFolder.create(tmp_path / "run", task.recipe, task.vocabulary, task.facts)
+    folder.store().append(task.build_model(), 1)
+    path = next(iter(sorted((real_data / "flickr8k" / "images").glob("*.jpg"))))
+    code, printed, _ = cli("caption", tmp_path / "run", path, "--json", "--top", 1)
+    assert code == 0
+    features = DATASETS["flickr8k"].folder / DATASETS["flickr8k"].files["features"].name
+    code, stored, _ = cli("caption", tmp_path / "run", path.name, "--features", features, "--json", "--top", 1)
+    one, other = (json.loads(text)["images"][0]["captions"][0] for text in (printed, stored))
+    assert one["caption"] == other["caption"]
+    assert abs(one["log_prob"] - other["log_prob"]) < 0.05
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(path.read_bytes()[:2000])
+    code, _, told = cli("caption", tmp_path / "run", broken)
+    assert code == 2
+    assert "broken.jpg" in told

@@ -1,0 +1,165 @@
+import math
+
+import pytest
+
+from langevin.errors import LangevinError
+from langevin.recipe import Recipe, SamplerSettings, load_recipe, locate, shipped
+from langevin.samplers import SAMPLERS
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_recipe_loads_and_survives_a_round_trip(name, tmp_path):
+    recipe = load_recipe(name)
+    assert recipe.title
+    path = tmp_path / "r.toml"
+    path.write_text(recipe.to_toml())
+    assert load_recipe(path) == recipe
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
+def test_character_recipes_are_the_paper_s(cell):
+    sampler, optimiser = load_recipe(f"wp-{cell}-psgld"), load_recipe(f"wp-{cell}-rmsprop")
+    assert sampler.data == optimiser.data
+    assert (sampler.model, sampler.run) == (optimiser.model, optimiser.run)
+    assert (sampler.data.batch_size, sampler.data.window, sampler.data.parts) == (100, 100, (260, 32, 33))
+    assert (sampler.run.epochs, sampler.run.burn_in, sampler.run.sample_every) == (20, 4, 0.5)
+    assert sampler.sampler.resolved(1)[1]["temperature"] == 1
+    assert optimiser.sampler.resolved(1) == ("psgld", {"temperature": 0.0, "lr": 2e-3, "beta": 0.99, "eps": 1e-8})
+
+
+def test_overrides():
+    recipe = load_recipe("text", ["epochs=6", "sampler.lr=0.5", "cell=gru", "patience=none", "parts=[8,1,1]"])
+    assert (recipe.run.epochs, recipe.sampler.lr, recipe.model.cell, recipe.run.patience) == (6, 0.5, "gru", None)
+    assert recipe.data.parts == (8, 1, 1)
+
+
+def test_keys_are_unique_across_tables():
+    assert locate("lr") == ("sampler", "lr")
+    from langevin.recipe import all_keys
+
+    assert len(set(all_keys())) == len(all_keys())
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("epoch=4", "unknown recipe key 'epoch'; did you mean 'epochs'"),
+        ("model.lr=4", "unknown recipe key"),
+        ("epochs", "expected key=value"),
+        ("lr=-1", "sampler.lr: input should be greater than 0, got -1"),
+        ("temperature=-0.5", "expected a number of 0 or more, .*, got -0.5"),
+        ("prior_var=0", "greater than 0"),
+        ("burn_in=10", "burn_in must be shorter than the run of 10 epochs, got 10"),
+        ("sample_every=7", "no sample would be collected"),
+        ("name=psgdl", "did you mean 'psgld'"),
+        ("friction=0.5", "psgld has no setting 'friction'"),
+        ("cell=transformer", "'lstm', 'gru' or 'rnn', got 'transformer'"),
+        ("parts=[1,0,1]", "three positive numbers"),
+        ("name=rmsprop", "is an optimiser: temperature 0"),
+        ("dropout=1", "less than 1"),
+    ],
+)
+def test_impossible_recipes_are_refused(override, message):
+    with pytest.raises(LangevinError, match=message.replace("(", r"\(")):
+        load_recipe("text", [override])
+
+
+def test_unknown_keys_in_a_file_are_refused(tmp_path):
+    path = tmp_path / "r.toml"
+    path.write_text("[run]\nepocs = 3\n")
+    with pytest.raises(LangevinError, match=r"unknown recipe key 'run.epocs'; did you mean 'epochs'"):
+        load_recipe(path)
+    path.write_text("[run\n")
+    with pytest.raises(LangevinError, match="not valid TOML"):
+        load_recipe(path)
+
+
+def test_unknown_recipe_suggests_the_nearest():
+    with pytest.raises(LangevinError, match="did you mean 'wp-lstm-psgld'"):
+        load_recipe("wp-lstm-psgd")
+
+
+def test_temperature_may_be_over_n():
+    recipe = load_recipe("text", ["temperature=2/N"])
+    assert recipe.sampler.resolved(100)[1]["temperature"] == 0.02
+    with pytest.raises(LangevinError, match="temperature"):
+        load_recipe("text", ["temperature=warm"])
+
+
+def test_authors_preset_is_what_their_code_did():
+    recipe = load_recipe("wp-lstm-psgld", preset="authors")
+    name, settings = recipe.sampler.resolved(1000)
+    assert (name, settings["temperature"], settings["beta"], settings["eps"], settings["eps_inside"]) == (
+        "psgld", 0.002, 0.9, 1e-6, True)
+    assert (recipe.run.clip, recipe.run.clip_norm, recipe.model.forget_bias) == ("always", 5, 3)
+
+
+@pytest.mark.parametrize(("batching", "noise"), [("random", math.sqrt(2 / 929_580)), ("successive", 2**0.5 / 46_479)])
+def test_authors_noise_on_penn_treebank(batching, noise):
+    """√(2·lr/N) over tokens with random batches, √(2·lr)/M over sequences of 20 with successive ones, at their lr 1."""
+    recipe = load_recipe(f"ptb-small-{batching}-sgld", preset="authors")
+    settings = recipe.sampler.resolved(929_580)[1]
+    assert math.sqrt(2 * settings["lr"] * settings["temperature"] / 929_580) == pytest.approx(noise)
+    assert recipe.run.clip_norm * settings["lr"] == 5
+    assert recipe.run.clip == ("always" if batching == "random" else "norm")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_recipe_has_an_authors_form(name):
+    recipe, printed = load_recipe(name, preset="authors"), load_recipe(name)
+    assert recipe.sampler.name == printed.sampler.name
+    if name.startswith("ptb-large"):
+        assert recipe.model.dropout == (0.65 if printed.model.dropout else 0)
+        assert recipe.run.clip_norm == (0.25 if "random" in name else 0.5)
+
+
+def test_a_recipe_is_frozen():
+    with pytest.raises(ValueError, match="frozen"):
+        Recipe().task = "other"
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_can_be_named(name):
+    assert SamplerSettings(name=name).resolved(1)[0] == name
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("size", ["small", "medium", pytest.param("large", marks=pytest.mark.slow)])
+def test_penn_treebank_recipes_train_and_resume(size, real_data, tmp_path):
+    """A few steps of each size on real text; dropout and sampling joined, both kinds of batches."""
+    from langevin.training.session import resume, start
+
+    batching = "random" if size == "medium" else "successive"
+    short = ["epochs=0.002", "burn_in=0.0005", "sample_every=0.0005", "threads=1"]
+    trainer = start(load_recipe(f"ptb-{size}-{batching}-sgld-dropout", short), tmp_path / "run")
+    validate = trainer.task.log_probs
+    trainer.task.log_probs = lambda *_: validate_some(trainer, validate)
+    trainer.run()
+    assert len(trainer.store) >= 2
+    assert resume(tmp_path / "run").finished
+
+
+def validate_some(trainer, validate):
+    """Validation on the first windows only: the whole split takes a minute with the large model."""
+    batches = trainer.task.evaluated["valid"]
+    batches.streams, batches.tail = batches.streams[:, :41], batches.tail[:0]
+    return validate(trainer.model, "valid")
+
+
+@pytest.mark.parametrize("name", ["mr", "cr", "subj", "mpqa", "trec"])
+def test_sentence_recipes_are_the_paper_s_and_differ_in_the_method_alone(name):
+    methods = {m: load_recipe(f"{name}-{m}") for m in (
+        "rmsprop", "rmsprop-dropout", "rmsprop-gal", "psgld", "psgld-dropout")}
+    plain = methods["rmsprop"]
+    assert (plain.data.batch_size, plain.data.vectors) == (50, "word2vec_googlenews_300d")
+    assert plain.data.train_vectors
+    assert (plain.model.hidden, plain.model.layers, plain.sampler.lr) == (400, 1, 1e-3)
+    assert (plain.run.epochs, plain.run.burn_in, plain.run.sample_every) == (20, 1, 1)
+    assert (plain.data.folds, plain.data.fold) == ((10, None) if name == "trec" else (10, 0))
+    for method, recipe in methods.items():
+        assert recipe.data == plain.data
+        expected = (0.5, "gal") if "gal" in method else (0.5, "naive") if "dropout" in method else (0, "naive")
+        assert (recipe.model.dropout, recipe.model.dropout_kind) == expected
+        assert recipe.sampler.name == method.split("-")[0]
+        if method.startswith("psgld"):
+            assert None not in (recipe.sampler.temperature, recipe.sampler.prior_var)
