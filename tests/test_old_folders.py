@@ -1,7 +1,8 @@
 """Folders of old open at the door and by the commands, and answer as they did when they were made.
 
-`fixtures/` has a run and an exported folder of each task, and `fixtures/expected.json` what the version that made them
-answered, in its units and under its names. PLACES and `ask_the_door` say where the same number stands today.
+`fixtures/` has a run and an exported folder of each task, and `fixtures/expected.json` what the
+version that made them answered, in its units and under its names. PLACES and `ask_the_door` say
+where the same number stands today.
 """
 
 from __future__ import annotations
@@ -56,16 +57,19 @@ MODELS = {f"{kind}/{old}": (f"{kind}/{new}", factor)
           for kind in ("single", "averaged") for old, (new, factor) in ONE.items()}
 PLACES: dict[str, dict[str, tuple[str, float]]] = {
     "evaluate": MODELS | {
-        "samples": ("samples", 1.0), "temperature": ("temperature", 1.0), "each/*/nll": ("each/*/nll", 1.0),
+        "samples": ("samples", 1.0), "temperature": ("temperature", 1.0),
+        "each/*/nll": ("each/*/nll", 1.0),
         "chains/*/averaged/nll": ("chains/*/averaged/nll", 1.0),
     },
     "show": {
         "finished": ("finished", 1.0), "step": ("step", 1.0), "samples": ("samples", 1.0),
-        "history/*/train_loss": ("history/*/train_loss", 1.0), "average/nll": ("average/nll", 1.0),
+        "history/*/train_loss": ("history/*/train_loss", 1.0),
+        "average/nll": ("average/nll", 1.0),
     },
     "uncertainty": MODELS | {
         "items": ("items", 1.0), "top/*/score": ("top/*/score", 1.0),
-        "uncertainty/total": ("uncertainty/total", 1.0), "uncertainty/epistemic": ("uncertainty/epistemic", 1.0),
+        "uncertainty/total": ("uncertainty/total", 1.0),
+        "uncertainty/epistemic": ("uncertainty/epistemic", 1.0),
         "uncertainty/disagreement": ("uncertainty/disagreement", 1.0),
     },
     "explain": {
@@ -73,13 +77,15 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
         "std/*": ("std/*", 1.0), "each/*/*": ("each/*/*", 1.0),
     },
     "generate": {"text": ("text", 1.0), "samples": ("samples", 1.0)},
-    "curve": {f"curve/{how}/*": (f"curve/{how}/*", 1.0) for how in ("forward", "backward", "thinned")},
+    "curve": {f"curve/{how}/*": (f"curve/{how}/*", 1.0) for how in (
+        "forward", "backward", "thinned")},
     "diagnose": {
         "r_hat": ("r_hat", 1.0), "ess": ("ess", 1.0), "distance_growth": ("distance_growth", 1.0),
     },
     "classify": {
         **{f"texts/*/{key}": (f"texts/*/{key}", 1.0) for key in (
-            "label", "probability", "std", "entropy", "mutual_information", "decision", "empty", "cut")},
+            "label", "probability", "std", "entropy", "mutual_information", "decision", "empty",
+            "cut")},
         "texts/*/probabilities/place": ("texts/*/probabilities/place", 1.0),
         "rule/threshold": ("rule/threshold", 1.0), "rule/coverage": ("rule/coverage", 1.0),
     },
@@ -102,7 +108,7 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
     "caption": {f"images/*/captions/*/{key}": (f"images/*/captions/*/{key}", 1.0) for key in (
         "caption", "log_prob", "score", "log_prob_std", "words/*/probability")},
 }
-"""Of each command: where its answer had a number, where it has it today, and by what the old one is multiplied.
+"""Of each command: where its answer had a number, where it has it today, and the factor between.
 
 Not every task has all of them; `*` is all items of a list.
 """
@@ -138,9 +144,12 @@ def ask_the_door(folder: str) -> dict[str, Any]:
     if hasattr(model, "score"):
         score, following = model.score(TEXT), model.next(TEXT, top=3)
         return answers | {
-            "nll": score.nll, "perplexity": score.perplexity, "tokens": [t.token for t in score.tokens],
-            "probability": [t.probability for t in score.tokens], "std": [t.std for t in score.tokens],
-            "next": [t.token for t in following], "next_probability": [t.probability for t in following],
+            "nll": score.nll, "perplexity": score.perplexity,
+            "tokens": [t.token for t in score.tokens],
+            "probability": [t.probability for t in score.tokens],
+            "std": [t.std for t in score.tokens],
+            "next": [t.token for t in following],
+            "next_probability": [t.probability for t in following],
             "generated": model.generate("The ", 12, temperature=0),
         }
     if hasattr(model, "predict"):
@@ -163,7 +172,7 @@ def ask_the_door(folder: str) -> dict[str, Any]:
 
 @pytest.fixture
 def beside_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a copy of the fixtures: recipes name their data from there, and commands may write into a run."""
+    """In a copy of the fixtures: recipes name their data from there, and commands may write."""
     shutil.copytree(FIXTURES, tmp_path / "fixtures")
     monkeypatch.chdir(tmp_path / "fixtures")
 
