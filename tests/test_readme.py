@@ -18,7 +18,7 @@ from tests.tiny_captions import SHORT, write_tiny
 README = (Path(__file__).parents[1] / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
 COMMANDS = [
-    line.removeprefix("$ langevin ")
+    line.removeprefix("$ ")
     for kind, block in BLOCKS
     if kind == "console"
     for line in block.splitlines()
@@ -58,7 +58,7 @@ def cut_down(arguments):
     return arguments
 
 
-def test_commands_run(cli, tmp_path, monkeypatch, text_file):
+def test_commands_run(cli, paper, tmp_path, monkeypatch, text_file):
     """In the order of the README, in one folder, with training cut down to the size of a test."""
     monkeypatch.chdir(tmp_path)
     Path("my.txt").write_text(text_file.read_text() + "Once upon a time. " * 20)
@@ -67,7 +67,12 @@ def test_commands_run(cli, tmp_path, monkeypatch, text_file):
     write_tiny(tmp_path)
     assert len(COMMANDS) >= 20
     for command in COMMANDS:
-        code, _, messages = cli(*cut_down(shlex.split(command)))
+        program, _, arguments = command.partition(" ")
+        if program == "langevin":
+            code, _, messages = cli(*cut_down(shlex.split(arguments)))
+        else:
+            assert arguments.startswith("-m paper"), command
+            code, _, messages = paper(*shlex.split(arguments.removeprefix("-m paper")))
         assert code == 0, f"{command}: {messages}"
 
 

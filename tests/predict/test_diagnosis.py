@@ -20,7 +20,7 @@ def pair(text_file, tmp_path_factory):
     """Two chains of eight samples by SGHMC under a prior, as two run folders."""
     from langevin.recipe import load_recipe
 
-    from .conftest import TINY
+    from tests.conftest import TINY
 
     folders = []
     for seed in range(2):
