@@ -21,12 +21,12 @@ from .files import write_atomic
 from .recipe import Recipe, SentenceData
 from .reproduce.numbers import read_result
 from .reproduce.runs import command, refuse_other
-from .runfolder import RECIPE, RunFolder, write_json
+from .runfolder import EVALUATION, RECIPE, RunFolder, write_json
 from .side_by_side import Job, run_side_by_side
 from .tasks import open_task
 from .train import Interrupted
 
-EVALUATION, SUMMARY = "evaluation.json", "crossval.json"
+SUMMARY = "crossval.json"
 METRICS = ("error", "nll", "ece", "brier")
 """Those of them that the task has are summarised."""
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from .classifying import Classifier, Encoded
 from .errors import LangevinError
+from .files import inside
 from .posterior.calibration import auroc
 from .posterior.decisions import (
     DecisionRule,
@@ -30,11 +31,10 @@ from .posterior.decisions import (
 )
 from .posterior.uncertainty import STATISTICS, Predictive, statistics_of, uncertainty_score
 from .recipe.base import nearest
-from .runfolder import RECIPE, RunFolder, write_json
+from .runfolder import DECISIONS, RECIPE, RunFolder, write_json
 from .tasks.classify import ClassifyTask
 from .workflow import BEST, Begin
 
-DECISIONS = "decision.json"
 ACCEPT, PERSON = "accept", "send to a person"
 CONFIDENCE = 0.95
 """Of a promised risk, unless another is asked for."""
@@ -153,7 +153,7 @@ def rule_for(classifier: Classifier, target: Target | None, begin: Begin = lambd
 
 def read_rules(path: Path) -> list[dict[str, Any]]:
     """All rules that were learned in this run folder, the last one asked for at the end."""
-    file = path / DECISIONS
+    file = inside(path, DECISIONS)
     if not file.exists():
         return []
     try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,34 +17,34 @@ from torch import Tensor
 from .data.vocab import Vocabulary
 from .errors import LangevinError
 from .evaluate import evaluate
+from .files import inside
 from .nn.language_model import LanguageModel
 from .posterior.select import COLLECTIONS
 from .posterior.store import Sample
 from .processor import REMEDY, bfloat16_is_slow, bfloat16_works
 from .recipe import Recipe
-from .runfolder import RECIPE, RunFolder, write_json
+from .replacement import replacing
+from .runfolder import COLLECTION, RunFolder, write_json
 from .side_by_side import abandoned
 from .tasks import Task, open_task
 from .tasks.language_model import LanguageModelTask, model_of
-from .train import Trainer, prepare_device
+from .train import Trainer, build, prepare_device
 
 BEST = "best"
 FEWEST = 4
 """Samples of the best collection, if there are so many: of fewer, one cannot see how far they disagree."""
-COLLECTION = "collection.json"
-"""In a run folder: the collection that validation prefers, of which samples."""
 log = logging.getLogger("langevin")
 
 
 def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str, Any] | None = None) -> Trainer:
-    """A trainer in a new run folder, which remembers what is said `about` it."""
+    """A trainer in a new run folder, which remembers what is said `about` it; made when all of the run is built."""
     prepare_device(recipe)
     refuse_open_choice(recipe)
     check_precision(recipe)
     task = open_task(recipe)
-    if overwrite and (out / RECIPE).is_file():
-        shutil.rmtree(out)
-    return Trainer(RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {})), task)
+    parts, facts = build(recipe, task), task.facts | (about or {})
+    with replacing(out, recipe) if overwrite else contextlib.nullcontext():
+        return Trainer(RunFolder.create(out, recipe, task.vocabulary, facts), task, parts)
 
 
 def refuse_open_choice(recipe: Recipe) -> None:
@@ -138,7 +138,7 @@ class Selection:
 def chosen_collection(path: Path) -> dict[str, Any] | None:
     """What `preferred` last remembered of a run."""
     try:
-        known: dict[str, Any] = json.loads((path / COLLECTION).read_text("utf-8"))
+        known: dict[str, Any] = json.loads(inside(path, COLLECTION).read_text("utf-8"))
     except (OSError, ValueError):  # none, or not a whole one: it is made anew where it is needed
         return None
     return known if {"how", "samples", "score", "of"} <= set(known) else None

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ..report.page import REPORT, write_report
+from ..report.page import write_report
 from ..report.terminal import counting, messages, screen
 from ..report.uncertain import uncertainty_page
 from ..run_uncertainty import TOKENS, uncertainty_of_run
+from ..runfolder import REPORT
 from ..workflow import Selection
 from .app import Folder, Json, Overwrite, Quiet, SkipDamaged, app, say_skipped, takes_selection
 

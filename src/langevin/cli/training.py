@@ -17,10 +17,11 @@ from ..demo import run_demo
 from ..errors import LangevinError
 from ..recipe import Recipe, load_recipe
 from ..recipe.load import toml_value
+from ..replacement import refuse_target
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
-from ..runfolder import RunFolder, refuse_occupied
+from ..runfolder import RunFolder
 from ..side_by_side import PARENT
 from ..tasks import CLASSES
 from ..train import Interrupted, Trainer
@@ -82,8 +83,7 @@ def train(
         raise LangevinError(f"expected a recipe for {task!r}, {named} is for {loaded.task!r}; leave --task out")
     own = text or labelled
     target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
-    if not overwrite:
-        refuse_occupied(target)
+    refuse_target(target, loaded, overwrite=overwrite)
     loaded, about = choose_temperature(loaded, target, quiet)
     if chains is None:
         trainer = start(loaded, target, overwrite=overwrite, about=about)
