@@ -56,6 +56,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 def make_folder(path: Path) -> None:
     """Make a folder and those above it, and flush what each of them is listed in."""
+    path = path.resolve() if path.is_symlink() else path  # a link to a folder that is not there any more
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for folder in missing:

@@ -236,16 +236,20 @@ class Trainer:
     def _held(self) -> Iterator[None]:
         """Only this trainer writes; if it gave the folder back before, only where nothing has happened to it since."""
         if not self.lock.alive:
-            lost, self.lock = self.lock.lost, self._lock()
-            if lost or self.left_at != self._stand():
-                self.lock.release()
-                raise LangevinError(f"the run in {self.folder.path} went on elsewhere while this trainer stood still; "
-                                    f"open it anew by workflow.resume")
+            self._refuse_changes()
+            self.lock = self._lock()
         with self.lock:
+            if self.left_at is not None:  # again: until the lock was ours, somebody could write
+                self._refuse_changes()
             try:
                 yield
             finally:
                 self.left_at = self._stand()
+
+    def _refuse_changes(self) -> None:
+        if self.lock.lost or self.left_at != self._stand():
+            raise LangevinError(f"the run in {self.folder.path} went on elsewhere while this trainer stood still; open "
+                                f"it anew by workflow.resume")
 
     def _stand(self) -> tuple[object, ...]:
         """Which checkpoint and which list of samples the folder has."""

@@ -171,8 +171,8 @@ class SampleStore:
         said = f"{path} lists {left} of the {len(known)} samples that the checkpoint of this run knows"
         for sample in kept:
             if damage(sample):
-                raise LangevinError(f"{said}, and {sample.path.name} is not there as it was written; bring it back from "
-                                    f"a copy, or delete the checkpoint to start this run again from its recipe")
+                raise LangevinError(f"{said}, and {sample.path.name} is not there as it was written; bring it back "
+                                    f"from a copy, or delete the checkpoint to start this run again from its recipe")
         log.warning("%s; their files are sound, so that they are listed again", said)
         return kept
 
