@@ -295,6 +295,16 @@ def test_checkpoints_of_older_versions_still_open(tiny, tmp_path):
     assert fingerprint(tmp_path / "r") == fingerprint(tmp_path / "whole")
 
 
+def test_what_a_killed_writer_left_unfinished_goes(tiny, tmp_path):
+    run = tmp_path / "r"
+    interrupted_after(start(tiny(), run), 2)
+    for name in (".checkpoint.safetensors.00ff00ff.tmp", "samples/.manifest.json.1.tmp",
+                 "samples/.000000007.safetensors.0a.tmp", ".notes.md.00ff00ff.tmp", "samples/.mine.tmp"):
+        (run / name).write_bytes(b"half")
+    resume(run).run()
+    assert sorted(path.name for path in run.rglob("*.tmp")) == [".mine.tmp", ".notes.md.00ff00ff.tmp"]
+
+
 @pytest.mark.parametrize("name", ["../../precious.txt", "/precious.txt", "000000001.safetensors/../x", ".."])
 def test_resume_removes_nothing_outside_its_folder(cli, tiny, tmp_path, name):
     start(tiny(), tmp_path / "r").run()

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from .data.vocab import Vocabulary
 from .errors import LangevinError
-from .files import inside, listed_name, make_folder, write_atomic
+from .files import TEMPORARY, inside, listed_name, make_folder, write_atomic
 from .lock import LOCK, lock_folder
-from .posterior.store import SampleStore
+from .posterior.store import MANIFEST, SAMPLE, SampleStore
 from .processor import processor_name
 from .recipe import Recipe, load_recipe
 
@@ -143,6 +143,14 @@ class RunFolder:
             raise LangevinError(
                 f"the checkpoint {path} cannot be read ({error}); delete it to start this run again from its recipe"
             ) from None
+
+    def sweep(self) -> None:
+        """Remove what writers that were killed left unfinished; only for who has the lock."""
+        for path in (*self.path.glob(".*.tmp"), *inside(self.path, SAMPLES).glob(".*.tmp")):
+            unfinished = TEMPORARY.fullmatch(path.name)
+            name = unfinished["target"] if unfinished else ""
+            if name in (CHECKPOINT, MANIFEST) or SAMPLE.fullmatch(name):
+                path.unlink(missing_ok=True)
 
     def _open_chains(self) -> tuple[RunFolder, ...]:
         try:

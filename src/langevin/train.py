@@ -78,6 +78,7 @@ class Trainer:
         self.device, self.model, self.sampler, self.pace = parts.device, parts.model, parts.sampler, parts.pace
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
         self.lock: FolderLock = self._lock()
+        folder.sweep()
         self.left_at: tuple[object, ...] | None = None
         """How the files of the folder stood when `run` gave the lock back."""
         self.as_sample: Callable[[nn.Module], nn.Module] = getattr(task, "as_sample", lambda model: model)
