@@ -19,7 +19,7 @@ from langevin.data.catalogue import DATASETS
 from langevin.errors import LangevinError
 from langevin.files import write_atomic
 from langevin.recipe import Recipe, SentenceData
-from langevin.store.folder import RECIPE, RunFolder, write_json
+from langevin.store.folder import EVALUATION, RECIPE, RunFolder, write_json
 from langevin.tasks import open_task
 from langevin.training.jobs import Job, run_side_by_side
 from langevin.training.loop import Interrupted
@@ -27,7 +27,7 @@ from langevin.training.loop import Interrupted
 from .numbers import read_result
 from .runs import command, refuse_other
 
-EVALUATION, SUMMARY = "evaluation.json", "crossval.json"
+SUMMARY = "crossval.json"
 METRICS = ("error", "nll", "ece", "brier")
 """Those of them that the task has are summarised."""
 

@@ -16,6 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks as checks
 
 from langevin import BayesianTextClassifier, LangevinError
+from langevin.fitted_run import data_beside
 from langevin.predict.classification import Classifier
 from langevin.training.loop import Interrupted
 from tests.sentences import questions
@@ -132,6 +133,24 @@ def test_save_and_load(fitted, tmp_path, cli):
     code, out, said = cli("decide", tmp_path / "kept", "--coverage", "0.5", "--json")  # its sentences came along
     assert code == 0, said
     assert json.loads(out)["test"] is None
+
+
+def test_saving_over_a_folder_removes_only_what_is_ours(fitted, tmp_path):
+    fitted.save(tmp_path / "kept")
+    beside = data_beside(tmp_path / "kept")
+    (tmp_path / "kept" / "notes.md").write_text("years of work")
+    before = beside.read_bytes()
+    with pytest.raises(LangevinError, match=r"notes\.md was not written by langevin"):
+        fitted.save(tmp_path / "kept", overwrite=True)
+    (tmp_path / "kept" / "notes.md").unlink()
+    assert beside.read_bytes() == before
+    recipe = tmp_path / "kept" / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace(str(beside), "elsewhere.jsonl"))
+    beside.write_text("sentences of somebody else")
+    with pytest.raises(LangevinError, match="expected no file at"):
+        fitted.save(tmp_path / "kept", overwrite=True)
+    assert beside.read_text() == "sentences of somebody else"
+    assert "elsewhere.jsonl" in recipe.read_text()
 
 
 def test_pickle_holds_the_samples(fitted):

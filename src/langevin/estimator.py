@@ -95,6 +95,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                            f"their lengths differ, inconsistent numbers of samples")
         try:
             run, names = FittedRun.empty(self.folder), label_names(classes)
+            was_there = data_beside(run.path).exists()
             recipe = self.recipe(data_beside(run.path))
             write_training(run.path, texts, [names[number] for number in numbers])
         except LangevinError as error:
@@ -107,7 +108,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         except Interrupted:
             raise KeyboardInterrupt from None
         except LangevinError as error:
-            if not (run.path / RECIPE).is_file():
+            if not was_there and not (run.path / RECIPE).is_file():
                 data_beside(run.path).unlink(missing_ok=True)
             raise BadInput(in_own_words(str(error).replace(str(data_beside(run.path)), "the texts"))) from error
         self.run_, self.classes_, self.seed_ = run, classes, recipe.run.seed

@@ -1,15 +1,21 @@
-"""Writing a file so that it is whole or absent, whatever happens meanwhile; and why there is none to read."""
+"""Files that are whole or absent, whatever happens meanwhile; names that may be trusted; why there is none to read."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import re
+import secrets
 from pathlib import Path
 
 from .errors import LangevinError
 
 A_FOLDER = "a folder"
+NEW = os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Flags that open a new file and nothing that is there already, be it a link."""
+TEMPORARY = re.compile(r"\.(?P<target>.+)\.[0-9a-f]+\.tmp")
+"""What `write_atomic` calls a file that is not whole yet."""
 
 
 def no_file(path: Path) -> str:
@@ -21,20 +27,75 @@ def no_file(path: Path) -> str:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write beside the target, flush to disk, then rename over it. A failure leaves the old file as it was."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write beside the target, flush to disk, rename over it, flush the folder. A failure leaves the old file.
+
+    The temporary name is random and must be free, so that nothing which waits there, such as a link, is written to.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        make_folder(path.parent)
+        descriptor = os.open(temporary, os.O_WRONLY | NEW, 0o666)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        sync_folder(path.parent)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise LangevinError(
             f"cannot write {path} ({len(content):,} bytes): {error.strerror}; "
             f"{'free some space or ' if error.errno == errno.ENOSPC else ''}choose another folder. What was written "
             f"before is whole."
         ) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, and flush what each of them is listed in."""
+    path = path.resolve() if path.is_symlink() else path  # a link to a folder that is not there any more
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        sync_folder(folder.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Flush the list of a folder's files, so that what was renamed or removed stays so after a power cut."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:  # a folder that may be written but not listed; Windows, which opens none
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that cannot do it
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def listed_name(name: object, pattern: re.Pattern[str], source: Path) -> str:
+    """A name that a file lists, if it is of the pattern of names that we give; never a path."""
+    if isinstance(name, str) and pattern.fullmatch(name):
+        return name
+    raise LangevinError(f"expected names like those that langevin gives in {source}, got {name!r}; nothing was read or "
+                        f"removed there, bring back the file as it was written")
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The path of a name in a folder, refused where a link leads out of it."""
+    path = folder / name
+    parts = Path(name).parts
+    if any(folder.joinpath(*parts[:end]).is_symlink() for end in range(1, len(parts) + 1)):
+        try:
+            stays = path.resolve().is_relative_to(folder.resolve())
+        except (OSError, RuntimeError):  # links in a circle
+            stays = False
+        if not stays:
+            raise LangevinError(f"expected {path} to be in its folder, it is a link that leads out of it; put in its "
+                                f"place what it leads to")
+    return path

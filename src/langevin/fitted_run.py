@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ import numpy as np
 
 from .data.sentences import Sentences
 from .errors import LangevinError
-from .files import write_atomic
+from .files import sync_folder, write_atomic
 from .predict.classification import Classifier
 from .recipe import Recipe
 from .store.folder import RECIPE, RunFolder
+from .store.lock import LOCK
+from .store.replacement import replaceable, replacing
 
 ELSEWHERE = ("data.corpus", "data.test_share", "run.seed")
 """Recipe keys that an estimator sets by itself."""
@@ -64,21 +68,24 @@ class FittedRun:
     def copy_to(self, target: Path, *, overwrite: bool = False) -> None:
         """Copy the run and its sentences; the copy's recipe names the copied sentences."""
         target = target.resolve()
-        if overwrite and (target / RECIPE).is_file() and target != self.path:
-            shutil.rmtree(target)
-            data_beside(target).unlink(missing_ok=True)
+        overwrite = overwrite and target != self.path and replaceable(target)
+        with replacing_with_sentences(target) if overwrite else contextlib.nullcontext():
+            self._copy(target)
+
+    def _copy(self, target: Path) -> None:
         refuse_used(target)
         try:
             if data_beside(self.path).exists():
                 put_beside(target, data_beside(self.path).read_bytes())
-            shutil.copytree(self.path, target, ignore=shutil.ignore_patterns(RECIPE), dirs_exist_ok=True)
+            shutil.copytree(self.path, target, ignore=shutil.ignore_patterns(RECIPE, LOCK), dirs_exist_ok=True)
         except OSError as error:
             raise LangevinError(f"cannot copy the run to {target}: {error}; choose another folder") from None
         recipe = moved(RunFolder(self.path).recipe, str(data_beside(self.path)), target)
         write_atomic(target / RECIPE, recipe.to_toml().encode())  # last, as it makes a folder a run
 
     def __getstate__(self) -> dict[str, Any]:
-        files = [path for path in (*self.path.rglob("*"), data_beside(self.path)) if path.is_file()]
+        files = [path for path in (*self.path.rglob("*"), data_beside(self.path))
+                 if path.is_file() and path.name != LOCK]
         return {"name": self.path.name, "corpus": str(data_beside(self.path)),
                 "files": {str(path.relative_to(self.path.parent)): path.read_bytes() for path in files}}
 
@@ -89,6 +96,26 @@ class FittedRun:
             (root / name).write_bytes(content)
         recipe = moved(RunFolder(self.path).recipe, state["corpus"], self.path)
         write_atomic(self.path / RECIPE, recipe.to_toml().encode())
+
+
+@contextlib.contextmanager
+def replacing_with_sentences(target: Path) -> Iterator[None]:
+    """Like `replacing`, with the sentences beside the old run where its recipe names them; others stay."""
+    beside, corpus = data_beside(target), RunFolder(target).recipe.data.corpus
+    aside = beside.with_name(f".{beside.name}.replaced-{secrets.token_hex(4)}")
+    with replacing(target):
+        ours = beside.is_file() and not beside.is_symlink() and corpus == str(beside)
+        if ours:
+            beside.rename(aside)
+        try:
+            yield
+        except BaseException:
+            if ours:
+                aside.replace(beside)
+            raise
+    if ours:
+        aside.unlink()
+        sync_folder(aside.parent)
 
 
 def moved(recipe: Recipe, before: str, path: Path) -> Recipe:

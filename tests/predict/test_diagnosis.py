@@ -19,7 +19,6 @@ LONGER = ("epochs=4", "burn_in=2", "sample_every=0.25")
 def pair(text_file, tmp_path_factory):
     """Two chains of eight samples by SGHMC under a prior, as two run folders."""
     from langevin.recipe import load_recipe
-
     from tests.conftest import TINY
 
     folders = []

@@ -241,3 +241,23 @@ def test_the_command_and_what_it_refuses(cli, finished_run, tmp_path, tiny):
     code, printed, _ = cli("export", finished_run, out, "--overwrite", "--no-evaluate")
     assert code == 0
     assert "4 samples" in printed
+
+
+@pytest.mark.parametrize("name", ["../precious.json", "/etc/hostname", "notes.txt"])
+def test_an_export_reads_nothing_outside_its_folder(alone, name):
+    config = json.loads((alone / "config.json").read_text())
+    config["files"][name] = "0" * 64
+    (alone / "config.json").write_text(json.dumps(config))
+    with pytest.raises(LangevinError, match="expected checksums of"):
+        langevin.load(alone)
+
+
+def test_links_out_of_an_export_are_not_followed(alone, tmp_path):
+    for name in ("config.json", "vocabulary.json", "samples"):
+        moved = (alone / name).rename(tmp_path / "moved")
+        (alone / name).symlink_to(moved)
+        with pytest.raises(LangevinError, match="leads out of it"):
+            langevin.load(alone)
+        (alone / name).unlink()
+        moved.rename(alone / name)
+    assert langevin.load(alone)

@@ -194,3 +194,33 @@ def test_memory_of_reading_does_not_grow_with_the_number_of_samples(tmp_path):
     command = [sys.executable, "-c", MEMORY, str(tmp_path), "40"]
     grown = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert grown < 20_000
+
+
+@pytest.mark.parametrize("name", ["../precious.safetensors", "../../000000001.safetensors", "notes.txt", "", 7, None])
+def test_a_manifest_that_names_other_files_is_refused_and_they_stay(tmp_path, name):
+    fill(tmp_path / "s")
+    precious = tmp_path / "precious.safetensors"
+    precious.write_text("years of work")
+    path = tmp_path / "s" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["samples"][3]["file"] = name
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(LangevinError, match=r"manifest\.json, got"):
+        SampleStore(tmp_path / "s").forget_after(0)
+    assert precious.read_text() == "years of work"
+
+
+def test_a_sample_that_is_a_link_out_of_its_folder_is_refused(tmp_path):
+    _, store, _ = fill(tmp_path / "s")
+    path = store.samples[1].path
+    path.rename(tmp_path / "elsewhere.safetensors")
+    path.symlink_to(tmp_path / "elsewhere.safetensors")
+    with pytest.raises(LangevinError, match="leads out of it"):
+        SampleStore(tmp_path / "s")
+
+
+def test_two_stores_of_one_folder_in_one_process(tmp_path):
+    model, _, _ = fill(tmp_path)
+    store = SampleStore(tmp_path)
+    store.append(model, 50)
+    assert [sample.step for sample in SampleStore(tmp_path).read()] == [10, 20, 30, 40, 50]

@@ -225,3 +225,22 @@ def test_a_chain_that_fails_is_named_with_its_reason(cli, text_file, tmp_path):
     assert code == 2
     assert "chain-0 ended with exit code 2: the loss became" in messages
     assert "Traceback" not in messages
+
+
+@pytest.mark.parametrize("names", [["chain-0", "../other"], ["."], ["chain-0", "chain-0"], ["/tmp"], [7], [None]])
+def test_names_of_chains_that_are_none_are_refused(cli, copy, names):
+    (copy / "chains.json").write_text(json.dumps({"format": 1, "chains": names}))
+    for command in ("show", "resume"):
+        code, _, messages = cli(command, copy)
+        assert code == 2
+        assert "chains.json, got" in messages
+
+
+def test_a_log_that_is_a_link_is_not_written_to(tiny, tmp_path):
+    folder = start_chains(tiny(), tmp_path / "r", 1)
+    precious = tmp_path / "precious.txt"
+    precious.write_text("years of work")
+    (folder.chains[0].path / "log.txt").symlink_to(precious)
+    with pytest.raises(LangevinError, match="cannot start chain-0"):
+        resume_chains(folder, 1)
+    assert precious.read_text() == "years of work"

@@ -154,3 +154,14 @@ def test_a_teacher_that_changed_or_left_is_named(finished_run, tmp_path):
 def test_impossible_teaching_is_refused(settings):
     with pytest.raises(LangevinError, match="at least one teacher"):
         Teaching(**settings)
+
+
+def test_a_student_reads_no_samples_but_those_of_its_teacher(finished_run, tmp_path):
+    run = shutil.copytree(finished_run, tmp_path / "run")
+    start_student(run, tmp_path / "s", Selection(), Teaching(), epochs=1).save()
+    other = shutil.copy(RunFolder(run).store().read()[0].path, tmp_path / "000000001.safetensors")
+    origin = json.loads((tmp_path / "s" / "origin.json").read_text())
+    origin["teacher"]["samples"][0]["file"] = str(other)
+    (tmp_path / "s" / "origin.json").write_text(json.dumps(origin))
+    with pytest.raises(LangevinError, match="expected the samples of"):
+        resume(tmp_path / "s")

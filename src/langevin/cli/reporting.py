@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from ..predict.ranking import TOKENS, uncertainty_of_run
-from ..report.page import REPORT, write_report
+from ..report.page import write_report
 from ..report.terminal import counting, messages, screen
 from ..report.uncertain import uncertainty_page
+from ..store.folder import REPORT
 from ..training.session import Selection
 from .app import Folder, Json, Overwrite, Quiet, SkipDamaged, app, say_skipped, takes_selection
 

@@ -18,7 +18,8 @@ from ..recipe.load import toml_value
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
 from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
-from ..store.folder import RunFolder, refuse_occupied
+from ..store.folder import RunFolder
+from ..store.replacement import refuse_target
 from ..tasks import CLASSES
 from ..training.chains import resume_chains, start_chains
 from ..training.demo import run_demo
@@ -82,8 +83,7 @@ def train(
         raise LangevinError(f"expected a recipe for {task!r}, {named} is for {loaded.task!r}; leave --task out")
     own = text or labelled
     target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
-    if not overwrite:
-        refuse_occupied(target)
+    refuse_target(target, loaded, overwrite=overwrite)
     loaded, about = choose_temperature(loaded, target, quiet)
     if chains is None:
         trainer = start(loaded, target, overwrite=overwrite, about=about)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
+from ..files import inside
 from ..posterior.calibration import auroc
 from ..posterior.risk import (
     DecisionRule,
@@ -29,12 +30,11 @@ from ..posterior.risk import (
 )
 from ..posterior.uncertainty import STATISTICS, Predictive, statistics_of, uncertainty_score
 from ..recipe.base import nearest
-from ..store.folder import RECIPE, RunFolder, write_json
+from ..store.folder import DECISIONS, RECIPE, RunFolder, write_json
 from ..tasks.classification import ClassifyTask
 from ..training.session import BEST, Begin
 from .classification import Classifier, Encoded
 
-DECISIONS = "decision.json"
 ACCEPT, PERSON = "accept", "send to a person"
 CONFIDENCE = 0.95
 """Of a promised risk, unless another is asked for."""
@@ -153,7 +153,7 @@ def rule_for(classifier: Classifier, target: Target | None, begin: Begin = lambd
 
 def read_rules(path: Path) -> list[dict[str, Any]]:
     """All rules that were learned in this run folder, the last one asked for at the end."""
-    file = path / DECISIONS
+    file = inside(path, DECISIONS)
     if not file.exists():
         return []
     try:

@@ -9,14 +9,12 @@ from .. import __version__
 from ..errors import LangevinError
 from ..files import write_atomic
 from ..predict.ranking import TOKENS
+from ..store.folder import REPORT
 from ..training.session import Begin
 from .components import Html, element, name_of, section
 from .instances import examples
 from .sections import calibration, collections, cost, diagnostics, learning, overview, recipe
 from .story import Story, gather
-
-REPORT = "report.html"
-"""Where the page stands in a run folder."""
 
 SECTIONS: dict[str, Callable[[Story], Html]] = {
     "Overview": overview, "Learning curves": learning, "Number of samples": collections,

@@ -5,6 +5,7 @@ The layout follows the habits of the Hugging Face hub: `config.json`, safetensor
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shlex
@@ -20,7 +21,7 @@ import torch
 
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
-from ..files import write_atomic
+from ..files import inside, sync_folder, write_atomic
 from ..predict.predictors import PREDICTORS, Predictor
 from ..recipe import Recipe
 from ..recipe.load import validate
@@ -29,10 +30,13 @@ from ..tasks.scoring import evaluate
 from ..training.loop import prepare_device
 from ..training.session import BEST, Begin, Selection, open_run_task, select, usual
 from .card import model_card
-from .folder import RECIPE, SAMPLES, VOCABULARY, RunFolder, write_json
+from .folder import RECIPE, SAMPLES, VOCABULARY, RunFolder, write_json, write_marker
+from .replacement import CARD, CONFIG, new_folder, replaceable, replacing
 from .samples import MANIFEST, Sample, SampleStore
 
-CONFIG, CARD, FORMAT = "config.json", "README.md", 1
+FORMAT = 1
+CHECKED = (VOCABULARY, f"{SAMPLES}/{MANIFEST}")
+"""Files whose checksums the config lists."""
 ALL = Selection()
 PRIVATE = ("machine", "teacher")
 """What a run folder remembers of the place where it was made; stays there."""
@@ -50,25 +54,28 @@ def export(
     folder, out = RunFolder(path), out.resolve()
     refuse_occupied(out, overwrite=overwrite)
     samples, _ = select(folder, selection)
-    making = out.with_name(f".{out.name}.making")
-    shutil.rmtree(making, ignore_errors=True)
+    making = new_folder(out)
     try:
+        write_marker(making, "export")
         write_json(making / VOCABULARY, folder.vocabulary.to_json())
         written = write_samples(making / SAMPLES, samples, float16=float16)
         config = describe(folder, len(samples), float16=float16)
         found = measured(folder, written, samples if float16 else [], begin) if measure else None
         config["metrics"] = found or noted(folder)
-        config["files"] = {name: sha256(making / name) for name in (VOCABULARY, f"{SAMPLES}/{MANIFEST}")}
+        config["files"] = {name: sha256(making / name) for name in CHECKED}
         run = path.resolve().name
         commands = [training_command(folder, run), command_of(run, out.name, selection, float16=float16)]
         card = model_card(config, out.name, validate(config["recipe"]).to_toml(), commands)
         write_atomic(making / CARD, card.encode())
         write_json(making / CONFIG, config)
-        if out.exists():
-            shutil.rmtree(out)
-        making.rename(out)
+        with replacing(out) if overwrite else contextlib.nullcontext():
+            refuse_occupied(out, overwrite=False)
+            making.rename(out)
+            sync_folder(out.parent)
+    except OSError as error:
+        raise LangevinError(f"cannot put the export at {out}: {error.strerror}; choose another folder") from None
     finally:
-        shutil.rmtree(making, ignore_errors=True)
+        shutil.rmtree(making, ignore_errors=True)  # made above, under a random name
     return config
 
 
@@ -110,6 +117,7 @@ def refuse_occupied(out: Path, *, overwrite: bool) -> None:
         raise LangevinError(f"expected a new folder at {out}, it holds something else; choose another")
     if not overwrite:
         raise LangevinError(f"{out} already holds an exported model; choose another folder or allow --overwrite")
+    replaceable(out)
 
 
 def is_export(folder: Path) -> bool:
@@ -134,7 +142,7 @@ def write_samples(folder: Path, samples: Sequence[Sample], *, float16: bool) -> 
         write_atomic(target, content)
         about = sample.about | {"chain": sample.chain}
         written.append(Sample(target, sample.step, hashlib.sha256(content).hexdigest(), about, sample.chain))
-    listed = [{"file": s.path.name, "step": s.step, "sha256": s.sha256, "about": s.about} for s in written]
+    listed = [sample.facts() for sample in written]
     write_json(folder / MANIFEST, {"format": 1, "samples": listed})
     return written
 
@@ -196,7 +204,7 @@ def load(
     path = Path(folder)
     if (path / CONFIG).is_file():
         recipe, vocabulary, facts = read_export(path)
-        chosen = SampleStore(path / SAMPLES, skip_damaged=skip_damaged).select(select or ALL.how, samples)
+        chosen = SampleStore(inside(path, SAMPLES), skip_damaged=skip_damaged).select(select or ALL.how, samples)
     elif (path / RECIPE).is_file():
         run = RunFolder(path)
         recipe, vocabulary, facts = run.recipe, run.vocabulary, run.origin
@@ -217,16 +225,19 @@ def samples_of(run: RunFolder, how: str | None, count: int | None, *, skip_damag
 def read_export(path: Path) -> tuple[Recipe, Vocabulary, dict[str, Any]]:
     """Config and vocabulary, after checking that they are those that were written."""
     try:
-        config = json.loads((path / CONFIG).read_text("utf-8"))
+        config = json.loads(inside(path, CONFIG).read_text("utf-8"))
         if config["library_name"] != "langevin" or config["format"] != FORMAT:
             raise LangevinError(
                 f"expected a model exported by langevin in format {FORMAT} at {path}, got format {config['format']} of "
                 f"{config['library_name']}; export it anew, or use the langevin that made it"
             )
         for name, expected in config["files"].items():
-            if sha256(path / name) != expected:
+            if name not in CHECKED:
+                raise LangevinError(f"expected checksums of {', '.join(CHECKED)} in {path / CONFIG}, got one of "
+                                    f"{name!r}; export anew")
+            if sha256(inside(path, name)) != expected:
                 raise LangevinError(f"{path / name} was changed after it was exported (its hash differs); export anew")
-        vocabulary = Vocabulary.from_json(json.loads((path / VOCABULARY).read_text("utf-8")))
+        vocabulary = Vocabulary.from_json(json.loads(inside(path, VOCABULARY).read_text("utf-8")))
         return validate(config["recipe"]), vocabulary, config["facts"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise LangevinError(f"the exported model at {path} is damaged: {error!r}; export it anew") from None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -18,19 +20,30 @@ from torch import Tensor
 
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
-from ..files import write_atomic
+from ..files import TEMPORARY, inside, listed_name, make_folder, write_atomic
 from ..recipe import Recipe, load_recipe
+from .lock import LOCK, lock_folder
 from .processor import processor_name
-from .samples import SampleStore
+from .samples import MANIFEST, SAMPLE, SampleStore
 
 RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
     "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples", "chains.json",
 )
+MARKER = ".langevin-run.json"
+"""Written first into every folder that we make; says of which kind it is: run, chains or export."""
+COLLECTION, DECISIONS, GENERATED, LOG, REPORT, EVALUATION = (
+    "collection.json", "decision.json", "generated.safetensors", "log.txt", "report.html", "evaluation.json",
+)
+"""What else may be in a run folder: the collection that validation prefers, of which samples; the rules of `decide`;
+the text that a student's teacher wrote, so that it is written once; what the process of a chain said; the page of
+`report`; the numbers of a member of a cross-validation."""
+CHAIN = re.compile(r"chain-\d{1,6}")
+"""The folders of chains."""
 
 
 def refuse_occupied(path: Path) -> None:
     """A new run needs a folder that is empty or not there."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and (not path.is_dir() or any(found.name != LOCK for found in path.iterdir())):
         if not (path / RECIPE).exists():
             raise LangevinError(f"{path} is not an empty folder; choose another --out")
         raise LangevinError(f"{path} already holds a run; choose another --out, go on with 'langevin resume {path}', "
@@ -48,7 +61,10 @@ class RunFolder:
         self.path = Path(path)
         if not (self.path / RECIPE).is_file():
             what = "no run in it" if self.path.is_dir() else "nothing there"
-            raise LangevinError(f"expected a run folder at {self.path}, found {what}; pass the --out of a training run")
+            kept = "".join(f". The run that --overwrite was to replace is in {old}" for old in put_aside(self.path))
+            raise LangevinError(
+                f"expected a run folder at {self.path}, found {what}; pass the --out of a training run{kept}"
+            )
         self.chains = self._open_chains() if (self.path / CHAINS).is_file() else ()
         """The chains of a folder of several; empty for an ordinary run."""
 
@@ -60,19 +76,26 @@ class RunFolder:
         """Start a new run, or one for each recipe in `chains`; the recipe is written last, which makes it a run."""
         path = Path(path)
         refuse_occupied(path)
-        write_json(path / VOCABULARY, vocabulary.to_json())
-        write_json(path / ORIGIN, origin(recipe) | facts)
-        names = [f"chain-{number}" for number in range(len(chains))]
-        for name, own in zip(names, chains, strict=True):
-            cls.create(path / name, own, vocabulary, facts)
-        if chains:
-            write_json(path / CHAINS, {"format": 1, "chains": names})
-        write_atomic(path / RECIPE, recipe.to_toml().encode())
+        try:
+            make_folder(path)
+        except OSError as error:
+            raise LangevinError(f"cannot write {path}: {error.strerror}; choose another folder") from None
+        with lock_folder(path):
+            refuse_occupied(path)
+            write_marker(path, "chains" if chains else "run")
+            write_json(path / VOCABULARY, vocabulary.to_json())
+            write_json(path / ORIGIN, origin(recipe) | facts)
+            names = [f"chain-{number}" for number in range(len(chains))]
+            for name, own in zip(names, chains, strict=True):
+                cls.create(path / name, own, vocabulary, facts)
+            if chains:
+                write_json(path / CHAINS, {"format": 1, "chains": names})
+            write_atomic(path / RECIPE, recipe.to_toml().encode())
         return cls(path)
 
     @property
     def recipe(self) -> Recipe:
-        return load_recipe(self.path / RECIPE)
+        return load_recipe(inside(self.path, RECIPE))
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -84,9 +107,9 @@ class RunFolder:
 
     def store(self, *, skip_damaged: bool = False) -> SampleStore:
         if self.chains:
-            stores = [chain.path / SAMPLES for chain in self.chains]
+            stores = [inside(chain.path, SAMPLES) for chain in self.chains]
             return SampleStore.of_chains(self.path, stores, skip_damaged=skip_damaged)
-        return SampleStore(self.path / SAMPLES, skip_damaged=skip_damaged)
+        return SampleStore(inside(self.path, SAMPLES), skip_damaged=skip_damaged)
 
     def save_checkpoint(self, tensors: dict[str, Tensor], progress: dict[str, Any]) -> None:
         write_atomic(
@@ -98,13 +121,13 @@ class RunFolder:
         progress = self.progress()
         if progress is None:
             return None
-        return safetensors.torch.load_file(self.path / CHECKPOINT), progress
+        return safetensors.torch.load_file(inside(self.path, CHECKPOINT)), progress
 
     def progress(self) -> dict[str, Any] | None:
         """How far the run is and its learning curve, without loading the weights; of all chains together."""
         if self.chains:
             return joint_progress([chain.progress() for chain in self.chains])
-        path = self.path / CHECKPOINT
+        path = inside(self.path, CHECKPOINT)
         if not path.exists():
             return None
         try:  # by hand, through one handle: the file may be replaced by a newer one at any moment
@@ -121,9 +144,20 @@ class RunFolder:
                 f"the checkpoint {path} cannot be read ({error}); delete it to start this run again from its recipe"
             ) from None
 
+    def sweep(self) -> None:
+        """Remove what writers that were killed left unfinished; only for who has the lock."""
+        for path in (*self.path.glob(".*.tmp"), *inside(self.path, SAMPLES).glob(".*.tmp")):
+            unfinished = TEMPORARY.fullmatch(path.name)
+            name = unfinished["target"] if unfinished else ""
+            if name in (CHECKPOINT, MANIFEST) or SAMPLE.fullmatch(name):
+                path.unlink(missing_ok=True)
+
     def _open_chains(self) -> tuple[RunFolder, ...]:
         try:
-            chains = tuple(RunFolder(self.path / name) for name in self._json(CHAINS)["chains"])
+            names = [listed_name(name, CHAIN, self.path / CHAINS) for name in self._json(CHAINS)["chains"]]
+            if len(set(names)) < len(names):
+                raise LangevinError(f"expected each chain once in {self.path / CHAINS}, got {', '.join(names)}")
+            chains = tuple(RunFolder(inside(self.path, name)) for name in names)
         except (KeyError, TypeError) as error:
             raise LangevinError(f"expected the names of chains in {self.path / CHAINS}, got none ({error!r})") from None
         refuse_different_chains((self, *chains))
@@ -131,7 +165,7 @@ class RunFolder:
 
     def _json(self, name: str) -> dict[str, Any]:
         try:
-            content: dict[str, Any] = json.loads((self.path / name).read_text("utf-8"))
+            content: dict[str, Any] = json.loads(inside(self.path, name).read_text("utf-8"))
             return content
         except (OSError, ValueError) as error:
             raise LangevinError(f"the run folder is damaged: {self.path / name} cannot be read ({error})") from None
@@ -173,6 +207,16 @@ def recipe_but_seed(recipe: Recipe) -> dict[str, Any]:
     flat = {f"{name}.{key}": value for name, table in tables.items() if isinstance(table, dict)
             for key, value in table.items()}
     return {"task": recipe.task} | {key: value for key, value in flat.items() if key != "run.seed"}
+
+
+def write_marker(path: Path, kind: str) -> None:
+    """Say that a folder is ours, and of which kind: run, chains or export."""
+    write_json(path / MARKER, {"format": 1, "kind": kind})
+
+
+def put_aside(path: Path) -> list[Path]:
+    """Where what was in this folder was kept while something else was to replace it, if that was cut off."""
+    return sorted(path.parent.glob(f".{glob.escape(path.name)}.replaced-*")) if path.name else []
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +17,14 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from ..errors import LangevinError
-from ..files import write_atomic
+from ..files import inside, listed_name, sync_folder, write_atomic
 from .select import choose
 
 MANIFEST = "manifest.json"
+SAMPLE = re.compile(r"\d{9,18}\.safetensors|sample-\d{4,9}\.safetensors")
+"""Names of samples, in a run folder by their step and in an exported one by their place."""
 REMEDY = "go on without it by --skip-damaged, or SampleStore(folder, skip_damaged=True)"
+log = logging.getLogger("langevin")
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,10 @@ class Sample:
             raise DamagedSample(f"sample {self.path} is listed in {MANIFEST} but is not there; {REMEDY}") from None
         except (OSError, SafetensorError) as error:
             raise DamagedSample(f"sample {self.path} cannot be read: {error}; {REMEDY}") from None
+
+    def facts(self) -> dict[str, Any]:
+        """What the manifest lists of it."""
+        return {"file": self.path.name, "step": self.step, "sha256": self.sha256, "about": self.about}
 
     def load_into(self, model: nn.Module) -> None:
         """Put these weights into a model of the same shape."""
@@ -137,38 +146,77 @@ class SampleStore:
             self._write_manifest([sample for sample in self.samples if sample.step <= step])
             for sample in late:
                 sample.path.unlink(missing_ok=True)
+            sync_folder(self.folder)
+
+    def return_to(self, step: int, known: Sequence[dict[str, Any]] | None) -> None:
+        """Go back to the samples that a checkpoint of this step knows of; of old ones (None) by their steps alone.
+
+        Later ones are dropped. Where the manifest has lost some or has others, it is mended from their files, which the
+        checkpoint can tell to be sound, or else refused.
+        """
+        listed = [sample.facts() for sample in self.samples if sample.step <= step]
+        if known is not None and listed != known:
+            kept = self._mended(known, len([facts for facts in listed if facts in known]))
+            self._write_manifest([*kept, *(sample for sample in self.samples if sample.step > step)])
+        self.forget_after(step)
+
+    def _mended(self, known: Sequence[dict[str, Any]], left: int) -> list[Sample]:
+        """The samples that a checkpoint knows, `left` of which are still listed, if the files of all are sound."""
+        path = self.folder / MANIFEST
+        try:
+            kept = self._samples_of(known, path)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise LangevinError(f"expected the samples of {self.folder} in the checkpoint of the run, they cannot be "
+                                f"read ({error!r}); delete it to start this run again from its recipe") from None
+        said = f"{path} lists {left} of the {len(known)} samples that the checkpoint of this run knows"
+        for sample in kept:
+            if damage(sample):
+                raise LangevinError(f"{said}, and {sample.path.name} is not there as it was written; bring it back "
+                                    f"from a copy, or delete the checkpoint to start this run again from its recipe")
+        log.warning("%s; their files are sound, so that they are listed again", said)
+        return kept
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def _is_sound(self, sample: Sample) -> bool:
-        try:
-            sample.load()
-        except DamagedSample as error:
-            self.skipped.append(str(error))
-            return False
-        return True
+        if problem := damage(sample):
+            self.skipped.append(problem)
+        return not problem
 
     def _read_manifest(self) -> list[Sample]:
         path = self.folder / MANIFEST
         if not path.exists():
             return []
         try:
-            listed = json.loads(path.read_text("utf-8"))["samples"]
-            chains = [s["about"].get("chain", 0) for s in listed]  # only an exported folder tells them apart
-            number = {chain: index for index, chain in enumerate(dict.fromkeys(chains))}
-            return [
-                Sample(self.folder / s["file"], s["step"], s["sha256"], s["about"], number[chain])
-                for s, chain in zip(listed, chains, strict=True)
-            ]
+            return self._samples_of(json.loads(inside(self.folder, MANIFEST).read_text("utf-8"))["samples"], path)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise LangevinError(f"expected a manifest of samples in {path}, it cannot be read: {error!r}") from None
 
+    def _samples_of(self, listed: Sequence[dict[str, Any]], source: Path) -> list[Sample]:
+        """Samples from what is listed of them; names that are none of ours are refused."""
+        chains = [s["about"].get("chain", 0) for s in listed]  # only an exported folder tells them apart
+        number = {chain: index for index, chain in enumerate(dict.fromkeys(chains))}
+        return [
+            Sample(inside(self.folder, listed_name(s["file"], SAMPLE, source)), s["step"], s["sha256"], s["about"],
+                   number[chain])
+            for s, chain in zip(listed, chains, strict=True)
+        ]
+
     def _write_manifest(self, samples: Iterable[Sample]) -> None:
         samples = list(samples)
-        listed = [{"file": s.path.name, "step": s.step, "sha256": s.sha256, "about": s.about} for s in samples]
+        listed = [sample.facts() for sample in samples]
         write_atomic(self.folder / MANIFEST, json.dumps({"format": 1, "samples": listed}, indent=1).encode())
         self.samples = samples
+
+
+def damage(sample: Sample) -> str:
+    """What is wrong with the file of a sample, empty if nothing is."""
+    try:
+        sample.load()
+    except DamagedSample as error:
+        return str(error)
+    return ""
 
 
 def plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,13 @@ from typing import Any
 from ..errors import LangevinError
 from ..process import available_cores
 from ..recipe import Recipe
-from ..store.folder import RECIPE, RunFolder
+from ..store.folder import LOG, RunFolder
+from ..store.lock import lock_folder
+from ..store.replacement import replacing
 from ..tasks import open_task
 from .jobs import Job, langevin_command, run_side_by_side
-from .loop import prepare_device
+from .loop import build, prepare_device
 from .session import check_precision, refuse_open_choice
-
-LOG = "log.txt"
-"""In each chain's folder: what its process said."""
 
 
 def start_chains(
@@ -30,10 +29,10 @@ def start_chains(
     refuse_open_choice(recipe)
     check_precision(recipe)
     task = open_task(recipe)
-    if overwrite and (out / RECIPE).is_file():
-        shutil.rmtree(out)
     recipes = [recipe_of_chain(recipe, number) for number in range(chains)]
-    return RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {}), recipes)
+    build(recipes[0], task)
+    with replacing(out, recipe) if overwrite else contextlib.nullcontext():
+        return RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {}), recipes)
 
 
 def recipe_of_chain(recipe: Recipe, number: int) -> Recipe:
@@ -49,6 +48,11 @@ def resume_chains(
 
     Each goes on from its own checkpoint in a process of its own. When this is interrupted, all save and stop.
     """
+    with lock_folder(folder.path):
+        return resume_unfinished(folder, at_once, on_look)
+
+
+def resume_unfinished(folder: RunFolder, at_once: int | None, on_look: Callable[[], None]) -> list[RunFolder]:
     unfinished = [chain for chain in folder.chains if not (chain.progress() or {"finished": False})["finished"]]
     jobs = [
         Job(chain.path.name, langevin_command("resume", chain.path.resolve(), "--quiet"), chain.path / LOG)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,20 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import LangevinError
-from ..files import write_atomic
+from ..files import inside, listed_name, write_atomic
 from ..posterior.average import LogMean, members_of
 from ..posterior.swag import weight_average
 from ..recipe import Recipe, SamplerSettings, load_recipe
-from ..store.folder import RECIPE, RunFolder
-from ..store.samples import Sample
+from ..store.folder import GENERATED, ORIGIN, RECIPE, SAMPLES, RunFolder
+from ..store.replacement import replacing
+from ..store.samples import SAMPLE, Sample
 from ..tasks import Task, model_of, open_task
 from ..tasks.distillation import DistillTask
 from ..tasks.language_model import LanguageModelTask
-from .loop import Trainer, prepare_device
+from .loop import Trainer, build, prepare_device
 from .session import Selection, check_precision, select
 
-GENERATED = "generated.safetensors"
-"""In the student's folder: the text that the teacher wrote, so that it is written once."""
 WORDS = ("level", "running", "min_count", "max_vocab", "tokens", "vocabulary")
 """Keys of the data table that decide what the tokens are."""
 FACTS = ("labels", "tokens", "feature_width")
@@ -67,16 +66,17 @@ def start_student(
     refuse_other_facts(task.facts, folder)
     if teaching.generated and not isinstance(task, LanguageModelTask):
         raise LangevinError(f"only language models can generate what to learn from, got one of {task.name}")
-    if overwrite and (out / RECIPE).is_file() and not path.resolve().is_relative_to(out.resolve()):
-        shutil.rmtree(out)
+    build(recipe, task)
     remembered = {
         "run": str(path.resolve()), "per_row": teaching.per_row, "data_weight": teaching.data_weight,
         "generated": teaching.generated, "select": selection.how, "discard": selection.discard, "samples": [
             {"file": str(s.path.resolve()), "step": s.step, "sha256": s.sha256, "chain": s.chain} for s in samples
         ],
     }
-    student = RunFolder.create(out, recipe, task.vocabulary, task.facts | {"teacher": remembered})
-    return Trainer(student, taught(student, task))
+    overwrite = overwrite and not path.resolve().is_relative_to(out.resolve())  # never its own teacher
+    with replacing(out, recipe) if overwrite else contextlib.nullcontext():
+        student = RunFolder.create(out, recipe, task.vocabulary, task.facts | {"teacher": remembered})
+        return Trainer(student, taught(student, task))
 
 
 def resume_student(folder: RunFolder) -> Trainer:
@@ -87,6 +87,7 @@ def resume_student(folder: RunFolder) -> Trainer:
 def taught(student: RunFolder, task: Task) -> DistillTask:
     """The task of a student with the teacher that its folder names."""
     teacher = student.origin["teacher"]
+    refuse_other_files(student, teacher)
     samples = [Sample(Path(s["file"]), s["step"], s["sha256"], chain=s["chain"]) for s in teacher["samples"]]
     if not all(sample.path.is_file() for sample in samples):
         raise LangevinError(f"expected the teacher of {student.path} at {teacher['run']}, some of its samples are not "
@@ -96,10 +97,20 @@ def taught(student: RunFolder, task: Task) -> DistillTask:
     members = members_of(model_of(folder.recipe, folder.vocabulary, folder.origin).to(device), samples)
     if teacher["generated"]:
         assert isinstance(task, LanguageModelTask)
-        task.add_training(written(student.path / GENERATED, task, members, teacher["generated"]))
+        task.add_training(written(inside(student.path, GENERATED), task, members, teacher["generated"]))
     own = [sample for sample in samples if sample.chain == samples[-1].chain]
     return DistillTask(task, members, weight_average(own), per_row=teacher["per_row"],
                        data_weight=teacher["data_weight"], teacher=teacher)
+
+
+def refuse_other_files(student: RunFolder, teacher: dict[str, Any]) -> None:
+    """The samples that teach are in the folder of the run that the student names, under names that we give."""
+    run, source = Path(teacher["run"]).resolve(), student.path / ORIGIN
+    for sample in teacher["samples"]:
+        path = Path(sample["file"])
+        listed_name(path.name, SAMPLE, source)
+        if path.parent.name != SAMPLES or not path.resolve().is_relative_to(run):
+            raise LangevinError(f"expected the samples of {run} in {source}, got {path}; distil anew")
 
 
 def student_recipe(folder: RunFolder, hidden: int | None, epochs: float | None, overrides: list[str]) -> Recipe:

@@ -22,6 +22,8 @@ from ..errors import LangevinError
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 PARENT = "LANGEVIN_PARENT"
 """In the environment of a child: the process that started it and waits for it."""
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+"""How a log is opened: never through a link."""
 POLL, GRACE = 0.1, 30.0
 """Seconds between two looks at the children, and seconds in which they may end by themselves when asked to."""
 
@@ -75,7 +77,7 @@ def start(job: Job) -> subprocess.Popen[bytes]:
     environment = os.environ | ONE_THREAD | {PARENT: str(os.getpid())}
     try:
         job.log.parent.mkdir(parents=True, exist_ok=True)
-        with job.log.open("ab") as log:
+        with os.fdopen(os.open(job.log, APPEND, 0o666), "ab") as log:
             return subprocess.Popen(
                 job.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )

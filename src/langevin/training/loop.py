@@ -6,9 +6,12 @@ and the step. So a run that was killed anywhere goes on from its last checkpoint
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,11 +21,13 @@ from ..errors import Diverged, LangevinError
 from ..posterior.average import LogMean
 from ..recipe import Recipe
 from ..recipe.schedule import Pace
-from ..samplers import SAMPLERS
-from ..store.folder import RunFolder
-from ..store.samples import load_weights, weights
+from ..samplers import SAMPLERS, Sampler
+from ..store.folder import CHECKPOINT, RunFolder
+from ..store.lock import FolderLock, lock_folder
+from ..store.samples import MANIFEST, load_weights, weights
 from ..tasks.base import Carry, Task
 from .clipping import Clipper
+from .jobs import GRACE, PARENT
 
 
 class Interrupted(Exception):
@@ -40,20 +45,42 @@ def prepare_device(recipe: Recipe) -> torch.device:
         raise LangevinError(f"device {recipe.run.device!r} is not available: {reason}; use --device cpu") from None
 
 
-class Trainer:
-    """One run of one task, in memory."""
+@dataclass(frozen=True)
+class Parts:
+    """What a run is made of, built before anything is written, so that settings which do not work cost nothing."""
 
-    def __init__(self, folder: RunFolder, task: Task) -> None:
+    device: torch.device
+    model: nn.Module
+    sampler: Sampler
+    pace: Pace
+
+
+def build(recipe: Recipe, task: Task) -> Parts:
+    """Device, model, sampler and schedule of a recipe on its data."""
+    device = prepare_device(recipe)
+    model = task.build_model().to(device)
+    name, settings = recipe.sampler.resolved(task.num_data)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    sampler = SAMPLERS[name](trained, num_data=task.num_data, seed=recipe.run.seed, **settings)
+    if settings.get("prior_var") is not None:
+        for parameter, mean in getattr(task, "prior_means", dict)().items():
+            sampler.set_prior_mean(model.get_parameter(parameter), mean)
+    return Parts(device, model, sampler, Pace(recipe.run, settings["lr"], settings["temperature"],
+                                              task.batches_per_epoch))
+
+
+class Trainer:
+    """One run of one task, in memory; the only one that writes in its folder, until `run` ends."""
+
+    def __init__(self, folder: RunFolder, task: Task, parts: Parts | None = None) -> None:
         self.folder, self.task, self.recipe = folder, task, folder.recipe
-        self.device = prepare_device(self.recipe)
-        self.model = task.build_model().to(self.device)
-        name, settings = self.recipe.sampler.resolved(task.num_data)
+        parts = parts or build(self.recipe, task)
+        self.device, self.model, self.sampler, self.pace = parts.device, parts.model, parts.sampler, parts.pace
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
-        self.sampler = SAMPLERS[name](self.trained, num_data=task.num_data, seed=self.recipe.run.seed, **settings)
-        if settings.get("prior_var") is not None:
-            for parameter, mean in getattr(task, "prior_means", dict)().items():
-                self.sampler.set_prior_mean(self.model.get_parameter(parameter), mean)
-        self.pace = Pace(self.recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
+        self.lock: FolderLock = self._lock()
+        folder.sweep()
+        self.left_at: tuple[object, ...] | None = None
+        """How the files of the folder stood when `run` gave the lock back."""
         self.as_sample: Callable[[nn.Module], nn.Module] = getattr(task, "as_sample", lambda model: model)
         """What is kept of the model as a sample: itself, unless the task has something to mend at the end."""
         self.clipper = Clipper(self.recipe.run.clip, self.recipe.run.clip_norm)
@@ -76,6 +103,10 @@ class Trainer:
         self, on_step: Callable[[Trainer], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
     ) -> None:
         """Train to the end. When `stop` (asked after every batch) says yes, save and raise Interrupted."""
+        with self._held():
+            self._run(on_step, stop)
+
+    def _run(self, on_step: Callable[[Trainer], None], stop: Callable[[], bool]) -> None:
         saved = started = time.monotonic()
         before = self.seconds
         try:
@@ -151,6 +182,10 @@ class Trainer:
 
     def save(self) -> None:
         """Write all that the rest of the run depends on, as one file, atomically."""
+        if not self.lock.busy:
+            with self._held():
+                self.save()
+            return
         tensors = {f"model.{name}": tensor for name, tensor in weights(self.model).items()}
         state = self.sampler.state_dict()
         for number, values in state["state"].items():
@@ -165,6 +200,7 @@ class Trainer:
             "stopped_early": self.stopped_early, "clipped": self.clipper.acted, "clip_asked": self.clipper.asked,
             "averaged": self.running.count, "groups": groups, "losses": self.losses, "history": self.history,
             "seconds": self.seconds, "num_data": self.task.num_data,
+            "samples": [sample.facts() for sample in self.store.samples],
         }
         self.folder.save_checkpoint(tensors, progress)
 
@@ -191,7 +227,36 @@ class Trainer:
         self.history, self.losses = progress["history"], progress["losses"]
         self.running = LogMean(tensors.get("running"), progress["averaged"])
         self.carry = unflatten_carry(rooms.get("carry", {}), next(self.model.parameters()).device)
-        self.store.forget_after(self.recorded)
+        self.store.return_to(self.recorded, progress.get("samples"))
+
+    def _lock(self) -> FolderLock:
+        """Children wait for those of a parent that was killed, which end by themselves after the batch at hand."""
+        return lock_folder(self.folder.path, GRACE if PARENT in os.environ else 0.0)
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """Only this trainer writes; if it gave the folder back before, only where nothing has happened to it since."""
+        if not self.lock.alive:
+            self._refuse_changes()
+            self.lock = self._lock()
+        with self.lock:
+            if self.left_at is not None:  # again: until the lock was ours, somebody could write
+                self._refuse_changes()
+            try:
+                yield
+            finally:
+                self.left_at = self._stand()
+
+    def _refuse_changes(self) -> None:
+        if self.lock.lost or self.left_at != self._stand():
+            raise LangevinError(f"the run in {self.folder.path} went on elsewhere while this trainer stood still; open "
+                                f"it anew by workflow.resume")
+
+    def _stand(self) -> tuple[object, ...]:
+        """Which checkpoint and which list of samples the folder has."""
+        paths = (self.folder.path / CHECKPOINT, self.store.folder / MANIFEST)
+        found = [path.stat() if path.exists() else None for path in paths]
+        return tuple(status and (status.st_ino, status.st_mtime_ns, status.st_size) for status in found)
 
 
 def split_prefix(tensors: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,35 +16,35 @@ from torch import Tensor
 
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
+from ..files import inside
 from ..models.language_model import LanguageModel
 from ..recipe import Recipe
-from ..store.folder import RECIPE, RunFolder, write_json
+from ..store.folder import COLLECTION, RunFolder, write_json
 from ..store.processor import REMEDY, bfloat16_is_slow, bfloat16_works
+from ..store.replacement import replacing
 from ..store.samples import Sample
 from ..store.select import COLLECTIONS
 from ..tasks import Task, open_task
 from ..tasks.language_model import LanguageModelTask, model_of
 from ..tasks.scoring import evaluate
 from .jobs import abandoned
-from .loop import Trainer, prepare_device
+from .loop import Trainer, build, prepare_device
 
 BEST = "best"
 FEWEST = 4
 """Samples of the best collection, if there are so many: of fewer, one cannot see how far they disagree."""
-COLLECTION = "collection.json"
-"""In a run folder: the collection that validation prefers, of which samples."""
 log = logging.getLogger("langevin")
 
 
 def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str, Any] | None = None) -> Trainer:
-    """A trainer in a new run folder, which remembers what is said `about` it."""
+    """A trainer in a new run folder, which remembers what is said `about` it; made when all of the run is built."""
     prepare_device(recipe)
     refuse_open_choice(recipe)
     check_precision(recipe)
     task = open_task(recipe)
-    if overwrite and (out / RECIPE).is_file():
-        shutil.rmtree(out)
-    return Trainer(RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {})), task)
+    parts, facts = build(recipe, task), task.facts | (about or {})
+    with replacing(out, recipe) if overwrite else contextlib.nullcontext():
+        return Trainer(RunFolder.create(out, recipe, task.vocabulary, facts), task, parts)
 
 
 def refuse_open_choice(recipe: Recipe) -> None:
@@ -138,7 +138,7 @@ class Selection:
 def chosen_collection(path: Path) -> dict[str, Any] | None:
     """What `preferred` last remembered of a run."""
     try:
-        known: dict[str, Any] = json.loads((path / COLLECTION).read_text("utf-8"))
+        known: dict[str, Any] = json.loads(inside(path, COLLECTION).read_text("utf-8"))
     except (OSError, ValueError):  # none, or not a whole one: it is made anew where it is needed
         return None
     return known if {"how", "samples", "score", "of"} <= set(known) else None

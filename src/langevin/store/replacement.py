@@ -1,0 +1,207 @@
+"""Replacing a run or an exported model: only what langevin wrote goes, and not before the new one stands."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import LangevinError
+from ..files import A_FOLDER, TEMPORARY, no_file, sync_folder
+from ..recipe import Recipe, load_recipe
+from .folder import (
+    CHAIN,
+    CHAINS,
+    CHECKPOINT,
+    COLLECTION,
+    DECISIONS,
+    EVALUATION,
+    GENERATED,
+    LOG,
+    MARKER,
+    ORIGIN,
+    RECIPE,
+    REPORT,
+    SAMPLES,
+    VOCABULARY,
+    refuse_occupied,
+)
+from .lock import LOCK, lock_folder
+from .samples import MANIFEST
+
+CONFIG, CARD = "config.json", "README.md"
+"""Of an exported model."""
+OF_RUN = (RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, COLLECTION, DECISIONS, GENERATED, LOG, REPORT, EVALUATION)
+FILES = {"run": OF_RUN, "chains": (*OF_RUN, CHAINS), "export": (CONFIG, VOCABULARY, CARD)}
+"""What we write into a folder of each kind, beside the marker and the lock."""
+SAMPLE = {"run": re.compile(r"\d{9,18}\.safetensors"), "export": re.compile(r"sample-\d{4,9}\.safetensors")}
+COMPLETE = {"run": (ORIGIN, VOCABULARY), "chains": (ORIGIN, VOCABULARY), "export": (VOCABULARY,)}
+"""What must be in a folder without marker, as older versions left them, beside a sound recipe or config."""
+log = logging.getLogger("langevin")
+
+
+@contextlib.contextmanager
+def replacing(out: Path, recipe: Recipe | None = None) -> Iterator[None]:
+    """Within this, `out` is free for the new run; what was there goes at the end, and comes back if anything fails.
+
+    Of a folder that is not ours, or holds anything that is not, nothing is touched.
+    """
+    if not replaceable(out, recipe):
+        yield
+        return
+    out = out.resolve()
+    with contextlib.ExitStack() as locks:
+        for folder in (out, *sorted(out.glob("chain-*"))):
+            locks.enter_context(lock_folder(folder))
+        owned(out)  # again: before the lock was ours, a writer could add to it
+        aside = out.with_name(f".{out.name}.replaced-{secrets.token_hex(4)}")
+        move(out, aside)
+        try:
+            yield
+        except BaseException:
+            bring_back(aside, out)
+            raise
+        remove(aside)
+
+
+def replaceable(out: Path, recipe: Recipe | None = None) -> bool:
+    """Whether there is something to replace; refused unless all of it is ours and the new run does not read it."""
+    if not out.is_dir() or kind_of(out) is None:
+        return False
+    owned(out)
+    for key, value in (recipe.data.model_dump() if recipe else {}).items():
+        is_there = isinstance(value, str) and no_file(Path(value)) in ("", A_FOLDER)
+        if is_there and Path(value).resolve().is_relative_to(out.resolve()):
+            raise LangevinError(f"the new run reads {value} ({key}), which lies in the folder to replace; move it away "
+                                f"or choose another --out")
+    return True
+
+
+def refuse_target(out: Path, recipe: Recipe, *, overwrite: bool) -> None:
+    """Refuse early what `replacing`, or a new run, would refuse in the end."""
+    if not (overwrite and replaceable(out, recipe)):
+        refuse_occupied(out)
+
+
+def kind_of(folder: Path) -> str | None:
+    """Of which kind a folder of ours is: by its marker, or by its complete shape; None for anything else."""
+    if (folder / MARKER).is_file() and not (folder / MARKER).is_symlink():
+        said = read(folder / MARKER)
+        if set(said) == {"format", "kind"} and said["format"] == 1 and said["kind"] in FILES:
+            return str(said["kind"])
+        raise LangevinError(f"expected {folder / MARKER} to say of which kind the folder is, it says something else; "
+                            f"choose another folder, or remove this one yourself")
+    if read(folder / CONFIG).get("library_name") == "langevin":
+        kind = "export"
+    elif (folder / RECIPE).is_file():
+        kind = "chains" if (folder / CHAINS).is_file() else "run"
+        try:
+            load_recipe(folder / RECIPE)
+        except LangevinError:
+            raise not_ours(folder, f"its {RECIPE} is none of ours") from None
+    else:
+        return None
+    for name in COMPLETE[kind]:
+        if not read(folder / name):
+            raise not_ours(folder, f"it has no sound {name}")
+    return kind
+
+
+def not_ours(folder: Path, why: str) -> LangevinError:
+    return LangevinError(f"{folder} is not a whole folder of langevin: {why}. --overwrite replaces only those; choose "
+                         f"another folder, or remove this one yourself")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """A JSON table; empty where there is none."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def owned(folder: Path, kind: str | None = None) -> list[Path]:
+    """All that is in a folder of ours, the contents before their folders; refused by name if anything is foreign."""
+    kind = kind or kind_of(folder)
+    if kind is None:
+        raise not_ours(folder, "nothing in it says so")
+    found: list[Path] = []
+    for path in sorted(folder.iterdir()):
+        is_folder = path.is_dir() and not path.is_symlink()
+        if is_folder and path.name == SAMPLES:
+            found += samples_in(path, "export" if kind == "export" else "run")
+        elif is_folder and kind == "chains" and CHAIN.fullmatch(path.name):
+            found += owned(path, "run")
+        elif is_folder or not is_own(path, (*FILES[kind], MARKER, LOCK)):
+            raise foreign(path)
+        found.append(path)
+    return found
+
+
+def samples_in(folder: Path, kind: str) -> list[Path]:
+    found = sorted(folder.iterdir())
+    for path in found:
+        if not is_own(path, (MANIFEST,), SAMPLE[kind]):
+            raise foreign(path)
+    return found
+
+
+def is_own(path: Path, names: tuple[str, ...], pattern: re.Pattern[str] | None = None) -> bool:
+    """A file by one of these names, or a temporary one that a killed process left of it; never a link."""
+    unfinished = TEMPORARY.fullmatch(path.name)
+    name = unfinished["target"] if unfinished else path.name
+    ours = name in names or (pattern is not None and pattern.fullmatch(name) is not None)
+    return ours and path.is_file() and not path.is_symlink()
+
+
+def foreign(path: Path) -> LangevinError:
+    return LangevinError(f"{path} was not written by langevin; --overwrite removes only what it wrote itself. Move the "
+                         f"file away or choose another folder; nothing was touched")
+
+
+def move(old: Path, new: Path) -> None:
+    try:
+        old.rename(new)
+        sync_folder(old.parent)
+    except OSError as error:
+        raise LangevinError(f"cannot put {old} aside as {new}: {error.strerror}; choose another folder") from None
+
+
+def bring_back(aside: Path, out: Path) -> None:
+    """Undo: what stands of the new run goes, the old one comes back."""
+    try:
+        if out.exists():
+            remove(out)
+        aside.rename(out)
+        sync_folder(out.parent)
+    except (OSError, LangevinError) as error:
+        log.warning("what was in %s is in %s now; it could not be brought back: %s", out, aside, error)
+
+
+def remove(folder: Path) -> None:
+    """Remove what is ours, file by file, and the folders that are empty then."""
+    try:
+        found = owned(folder) if any(folder.iterdir()) else []
+        for path in sorted(found, key=lambda path: path.name == MARKER and path.parent == folder):
+            path.rmdir() if path.is_dir() else path.unlink()
+        folder.rmdir()
+        sync_folder(folder.parent)
+    except (OSError, LangevinError) as error:
+        log.warning("%s could not be removed: %s", folder, error)
+
+
+def new_folder(beside: Path) -> Path:
+    """A new empty folder of a random name, in which to make what is then renamed to this path."""
+    making = beside.with_name(f".{beside.name}.{secrets.token_hex(4)}.making")
+    try:
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        making.mkdir()
+    except OSError as error:
+        raise LangevinError(f"cannot write {making}: {error.strerror}; choose another folder") from None
+    return making
