@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from langevin.cli import main
-from langevin.processor import REMEDY, bfloat16_works
 from langevin.recipe import Recipe, load_recipe
 from langevin.report.terminal import messages, screen
 from langevin.workflow import start
@@ -21,9 +20,6 @@ from .classifier_runs import classifier_run
 __all__ = ["classifier_run"]
 
 torch.set_num_threads(1)
-if not bfloat16_works():  # then bfloat16 is tested with what does work
-    os.environ.update([REMEDY.split("=")])
-    bfloat16_works.cache_clear()
 
 SENTENCE = "The French were near. It was a clear night, and the snow lay deep on the road to Bogucharovo. "
 TINY = [

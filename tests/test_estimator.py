@@ -17,6 +17,7 @@ from sklearn.utils import estimator_checks as checks
 
 from langevin import BayesianTextClassifier, LangevinError
 from langevin.classifying import Classifier
+from langevin.recipe import load_recipe
 from langevin.train import Interrupted
 
 from .sentences import questions
@@ -216,13 +217,11 @@ langevin.BayesianTextClassifier()
     assert "install langevin[estimator]" in done.stdout
 
 
-def test_temperature_may_be_chosen_by_fit(tmp_path):
-    model = BayesianTextClassifier(**TINY, temperature="auto").fit(TEXTS, LABELS)
-    assert model.get_params()["temperature"] == "auto"
-    assert model.settings_["temperature"] in (1, 0.1, 0.01, 0.001, 0)
-    assert model.n_iter_ == TINY["epochs"]
-    model.save(tmp_path / "kept")
-    assert BayesianTextClassifier.load(tmp_path / "kept").settings_ == model.settings_
+def test_a_temperature_is_a_number(tmp_path):
+    assert BayesianTextClassifier().temperature == load_recipe("classify").sampler.temperature == 0.01
+    with pytest.raises(ValueError, match="temperature = 'auto' is gone, .* 0.01 for sentences"):
+        BayesianTextClassifier(**TINY, temperature="auto", folder=tmp_path / "run").fit(TEXTS, LABELS)
+    assert not (tmp_path / "run").exists()
 
 
 def test_commands_answer_with_the_labels_that_were_given(cli, fitted, tmp_path):

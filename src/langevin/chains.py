@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from .errors import LangevinError
 from .recipe import Recipe
@@ -14,26 +13,21 @@ from .side_by_side import Job, langevin_command, run_side_by_side
 from .startup import available_cores
 from .tasks import open_task
 from .train import prepare_device
-from .workflow import check_precision, refuse_open_choice
 
 LOG = "log.txt"
 """In each chain's folder: what its process said."""
 
 
-def start_chains(
-    recipe: Recipe, out: Path, chains: int, *, overwrite: bool = False, about: dict[str, Any] | None = None
-) -> RunFolder:
+def start_chains(recipe: Recipe, out: Path, chains: int, *, overwrite: bool = False) -> RunFolder:
     """A new folder with one run for each chain, none of them begun. Data and device are checked here, once."""
     if chains < 1:
         raise LangevinError(f"chains must be at least 1, got {chains}")
     prepare_device(recipe)
-    refuse_open_choice(recipe)
-    check_precision(recipe)
     task = open_task(recipe)
     if overwrite and (out / RECIPE).is_file():
         shutil.rmtree(out)
     recipes = [recipe_of_chain(recipe, number) for number in range(chains)]
-    return RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {}), recipes)
+    return RunFolder.create(out, recipe, task.vocabulary, task.facts, recipes)
 
 
 def recipe_of_chain(recipe: Recipe, number: int) -> Recipe:

@@ -195,7 +195,7 @@ def chosen_on_validation(folder: RunFolder) -> dict[str, str]:
     facts, chosen = folder.origin, dict[str, str]()
     if folder.recipe.run.patience is not None:
         chosen["when to stop"] = "train with patience=none"
-    if "temperature_choice" in facts:
+    if "temperature_choice" in facts:  # of runs that were made when validation could choose it
         chosen["the temperature"] = "name a temperature"
     teacher = Path(facts["teacher"]["run"]) if "teacher" in facts else None
     if teacher is not None and (teacher / RECIPE).is_file():

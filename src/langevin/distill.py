@@ -22,7 +22,7 @@ from .tasks import Task, model_of, open_task
 from .tasks.distilled import DistillTask
 from .tasks.language_model import LanguageModelTask
 from .train import Trainer, prepare_device
-from .workflow import Selection, check_precision, select
+from .workflow import Selection, select
 
 GENERATED = "generated.safetensors"
 """In the student's folder: the text that the teacher wrote, so that it is written once."""
@@ -62,7 +62,6 @@ def start_student(
     recipe = student_recipe(folder, hidden, epochs, overrides or [])
     refuse_other_words(recipe, folder.recipe)
     prepare_device(recipe)
-    check_precision(recipe)
     task = open_task(recipe, folder.vocabulary, None if other_data(recipe, folder.recipe) else folder.origin)
     refuse_other_facts(task.facts, folder)
     if teaching.generated and not isinstance(task, LanguageModelTask):

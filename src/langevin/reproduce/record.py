@@ -44,7 +44,7 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         split: evaluated(split, curve=True, see=partial(judgement.see, split)) for split in ("valid", "test")
     }
     others = {} if folder.chains else {"weight_averaged": weight_averaged(folder, task)}
-    if folder.recipe.model.dropout or folder.recipe.model.dropconnect:
+    if folder.recipe.model.dropout:
         others["mc_dropout"] = evaluated("test", mc_dropout=MASKS)["averaged"]
     valid = numbers["valid"]["curve"]
     how, count = best_of(valid)
