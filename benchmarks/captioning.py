@@ -17,12 +17,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from langevin.captioning import AveragedDecoder, Captioning, Search, as_one, search_captions
+from langevin.captioning import AveragedDecoder, Captioning, Search, search_captions
 from langevin.data.captions import START
 from langevin.data.vocab import END, UNKNOWN, Vocabulary
 from langevin.files import write_atomic
 from langevin.nn.captioner import Captioner
 from langevin.nn.stacked import reorder
+from langevin.posterior.ensemble import Ensemble
 from langevin.runfolder import commit
 from langevin.startup import prepare_process
 from langevin.tasks.caption import CaptionTask, build_captioner
@@ -93,7 +94,9 @@ def measure(
     models: Sequence[Captioner], vocabulary: Vocabulary, features: Tensor, search: Search, rounds: int
 ) -> dict[str, object]:
     """Seconds of each way, the three ratios, and whether they are what is wanted."""
-    together, alone = AveragedDecoder(as_one(models[0], list(models))), AveragedDecoder(as_one(models[0], [models[-1]]))
+    together, alone = (
+        AveragedDecoder(Ensemble(models[0], some, plan="batched")) for some in (list(models), [models[-1]])
+    )
     turns = OneAfterAnother(models)
     ways = {"all at once": together, "one sample": alone, "one after another": turns}
 

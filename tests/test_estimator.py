@@ -219,7 +219,7 @@ langevin.BayesianTextClassifier()
 
 def test_a_temperature_is_a_number(tmp_path):
     assert BayesianTextClassifier().temperature == load_recipe("classify").sampler.temperature == 0.01
-    with pytest.raises(ValueError, match="temperature = 'auto' is gone, .* 0.01 for sentences"):
+    with pytest.raises(ValueError, match=r"temperature = 'auto' is gone, .* 0\.01 for sentences"):
         BayesianTextClassifier(**TINY, temperature="auto", folder=tmp_path / "run").fit(TEXTS, LABELS)
     assert not (tmp_path / "run").exists()
 

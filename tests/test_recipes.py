@@ -85,7 +85,7 @@ def test_temperature_may_be_over_n():
 
 
 def test_a_temperature_is_not_chosen():
-    with pytest.raises(LangevinError, match=r"'auto' is gone, .*: set one; 0\.1 for characters, 0\.05 for words, 0\.01"):
+    with pytest.raises(LangevinError, match=r"'auto' is gone, .*: set one; 0\.1 for characters, 0\.05 for words"):
         load_recipe("text", ["temperature=auto"])
 
 

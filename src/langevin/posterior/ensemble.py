@@ -25,7 +25,6 @@ from ..nn.stacked import StackedLanguageModel, on_tensors
 from ..nn.stacked_captioner import StackedCaptioner
 from ..nn.vmapped import vmappable
 from .average import refuse_few_classes
-from .select import choose
 from .store import Sample, SampleStore, weights
 
 Source = Sample | Mapping[str, Tensor] | nn.Module
@@ -57,9 +56,9 @@ class Prediction:
 class Ensemble:
     """S samples of the weights of one model, run as one.
 
-    `samples` is a store, or samples, dicts of tensors, or modules, in the order of the collection `select`; fewer are
-    chosen by `SampleStore.select`. Weights stay in memory, on the device of the model, if they fit into `memory` bytes
-    (half of what is free, unless given); otherwise each call reads and runs one chunk of samples after the other.
+    `samples` is a store, of which all are taken, or samples (such as `SampleStore.select` gives), dicts of tensors, or
+    modules. Weights stay in memory, on the device of the model, if they fit into `memory` bytes (half of what is free,
+    unless given); otherwise each call reads and runs one chunk of samples after the other.
 
     `plan` "batched" multiplies by the weights of all samples at once, "loop" runs sample after sample through torch's
     fused kernels, "auto" takes the faster of the two by the shape of the input. They agree but for rounding.
@@ -73,12 +72,14 @@ class Ensemble:
     """
 
     def __init__(
-        self, model: nn.Module, samples: SampleStore | Iterable[Source], select: str = "backward",
-        *, memory: int | None = None, plan: str = "auto",
+        self, model: nn.Module, samples: SampleStore | Iterable[Source], *, memory: int | None = None,
+        plan: str = "auto",
     ) -> None:
         if plan not in PLANS:
             raise LangevinError(f"plan must be one of {', '.join(PLANS)}, got {plan!r}")
-        self.sources = chosen_sources(samples, select)
+        self.sources = list[Source](samples.read() if isinstance(samples, SampleStore) else samples)
+        if not self.sources:
+            raise LangevinError("an ensemble needs at least one sample, got none; train longer or discard fewer")
         self.model, self.plan, self.twin = model, plan, vmappable(model)
         own = weights(model)
         self.shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
@@ -234,16 +235,6 @@ class _Method(nn.Module):
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         return getattr(self.model, self.method)(*inputs, **options)
-
-
-def chosen_sources(samples: SampleStore | Iterable[Source], select: str) -> list[Source]:
-    """All samples of a store or of a list, in the order of a collection."""
-    if isinstance(samples, SampleStore):
-        return list(samples.select(select))
-    found = list(samples)
-    if not found:
-        raise LangevinError("an ensemble needs at least one sample, got none; train longer")
-    return choose(found, select, None)
 
 
 def of_classes(logits: Tensor) -> Tensor:

@@ -12,8 +12,9 @@ from ..caption_scores import facts_of, score_models
 from ..captioning import Captioning, Search
 from ..deciding import Judged, Target, judge_split, kept_promise, learn, worded
 from ..errors import LangevinError
+from ..posterior.store import load_weights
 from ..posterior.uncertainty import PredictiveMoments
-from ..posterior.weight_average import load_weight_average
+from ..posterior.weight_average import weight_average
 from ..runfolder import RunFolder
 from ..tasks import Task
 from ..tasks.classify import ClassifyTask
@@ -111,5 +112,5 @@ class Judgement:
 def weight_averaged(folder: RunFolder, task: Task) -> dict[str, float]:
     """Test metrics of one network: the mean of the weights of all samples."""
     model = task.build_model().to(prepare_device(folder.recipe))
-    load_weight_average(model, folder.store().samples)
+    load_weights(model, weight_average(folder.store().samples), "the average of the weights")
     return task.metrics(task.log_probs(model, "test"), "test")
