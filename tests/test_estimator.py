@@ -243,9 +243,10 @@ def test_classes_of_all_kinds_come_back(tmp_path, labels):
 
 
 def test_an_interrupted_fit_keeps_its_classes(cli, tmp_path, monkeypatch):
-    with monkeypatch.context() as stopped, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as stopped:
         stopped.setattr("langevin.train.Trainer.run", lambda *_: (_ for _ in ()).throw(Interrupted))
-        BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(TEXTS, LABELS)
+        with pytest.raises(KeyboardInterrupt):
+            BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(TEXTS, LABELS)
     assert cli("resume", tmp_path / "run", "--quiet")[0] == 0
     assert BayesianTextClassifier.load(tmp_path / "run").classes_.tolist() == ["person", "place", "thing"]
 
