@@ -208,8 +208,8 @@ def test_impossible_selections_are_explained(cli, finished_run, option, message)
 
 
 @pytest.mark.parametrize("damage", [
-    lambda raw: b"junk", lambda raw: b"", lambda raw: raw[:-9], lambda raw: raw + b"0", lambda raw: b"\xff" * 8 + raw[8:],
-    lambda raw: safetensors.torch.save({"model.a": torch.ones(2)}),
+    lambda raw: b"junk", lambda raw: b"", lambda raw: raw[:-9], lambda raw: raw + b"0",
+    lambda raw: b"\xff" * 8 + raw[8:], lambda raw: safetensors.torch.save({"model.a": torch.ones(2)}),
 ])
 def test_damaged_checkpoint_is_explained(cli, copy, damage):
     checkpoint = copy / "checkpoint.safetensors"
