@@ -22,7 +22,8 @@ from langevin.data.vocabulary import END, UNKNOWN, Vocabulary
 from langevin.files import write_atomic
 from langevin.models.captioner import Captioner
 from langevin.models.stacked import reorder
-from langevin.predict.captioning import AveragedDecoder, Captioning, Search, as_one, search_captions
+from langevin.posterior.ensemble import Ensemble
+from langevin.predict.captioning import AveragedDecoder, Captioning, Search, search_captions
 from langevin.process import prepare_process
 from langevin.store.folder import commit
 from langevin.tasks.captioning import CaptionTask, build_captioner
@@ -93,7 +94,9 @@ def measure(
     models: Sequence[Captioner], vocabulary: Vocabulary, features: Tensor, search: Search, rounds: int
 ) -> dict[str, object]:
     """Seconds of each way, the three ratios, and whether they are what is wanted."""
-    together, alone = AveragedDecoder(as_one(models[0], list(models))), AveragedDecoder(as_one(models[0], [models[-1]]))
+    together, alone = (
+        AveragedDecoder(Ensemble(models[0], some, plan="batched")) for some in (list(models), [models[-1]])
+    )
     turns = OneAfterAnother(models)
     ways = {"all at once": together, "one sample": alone, "one after another": turns}
 

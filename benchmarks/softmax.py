@@ -24,7 +24,6 @@ from langevin.files import write_atomic
 from langevin.models.softmax import cross_entropy
 from langevin.process import prepare_process
 from langevin.store.folder import commit
-from langevin.store.processor import bfloat16_works
 
 from .shapes import NUM_DATA, QUICK, SHAPES, Shape, batches, network
 from .timing import Contender, interleave, ratio, timed
@@ -68,10 +67,9 @@ def training(shape: Shape, loss: Loss, precision: torch.dtype) -> Callable[[], N
 def measure(shapes: dict[str, Shape], rounds: int, seconds: float, threads: int) -> dict[str, Any]:
     """Milliseconds of both, and torch's in units of ours."""
     clock = time.process_time if threads == 1 else time.perf_counter
-    precisions = [torch.float32, *([torch.bfloat16] if bfloat16_works() else [])]
     told: dict[str, Any] = {}
     for name, precision, (kind, make) in itertools.product(
-        NAMES, precisions, {"alone": alone, "training step": training}.items()
+        NAMES, (torch.float32, torch.bfloat16), {"alone": alone, "training step": training}.items()
     ):
         contenders = [Contender(who, timed(make(shapes[name], loss, precision), clock)) for who, loss in LOSSES.items()]
         measured = interleave(contenders, rounds=rounds, seconds=seconds)

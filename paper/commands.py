@@ -21,7 +21,6 @@ from .figures import FIGURES, draw_figure, is_drawn, kept_numbers
 from .markdown import rendered
 from .numbers import Recorded, load, read_result
 from .pages import body_of, claims_of, columns_of, not_run, page
-from .precision import minutes_here
 from .questions import COMPARED
 from .readme import refresh
 from .record import record as record_run
@@ -42,7 +41,7 @@ from .tables import (
     column_rows,
     time_rows,
 )
-from .targets import TARGETS, Run, Target, target_named
+from .targets import CORE, TARGETS, Run, Target, target_named
 
 QUICK = " (QUICK: tiny models, the numbers mean nothing)"
 
@@ -61,7 +60,7 @@ def reproduce(
     results: Annotated[Path | None, typer.Option(help="folder of recorded numbers (default: results)")] = None,
     precision: Annotated[
         Literal["float32", "bfloat16"] | None,
-        typer.Option(help="of the products in training (default: as begun or recorded, unless bfloat16 is slow here)"),
+        typer.Option(help="of the products in training (default: as begun or recorded)"),
     ] = None,
     dry: Annotated[bool, typer.Option("--dry", help="show what is there, run nothing")] = False,
     as_json: Json = False,
@@ -150,7 +149,7 @@ def show_targets(out: Path, results: Path, seeds: int | None, quick: bool, as_js
         for o in listed
     ]
     columns = ("target", "state", "runs made", *([] if quick else ["minutes left"]), "what")
-    title = QUICK if quick else ", minutes of one core of this machine"
+    title = QUICK if quick else f", minutes of {CORE}"
     screen.print(table(f"targets{title}", columns, lines, words=True, named=True))
 
 
@@ -177,9 +176,8 @@ def show_target(target: Target, results: Path, quick: bool, as_json: bool) -> No
         picture = kept_numbers(target.name, results).with_suffix(".quick.png" if quick else ".png")
         parts.append(f"See {picture}" if picture.is_file() else f"Not drawn yet: 'python -m paper {target.name}'")
     else:
-        price = not_run(target, recorded, quick=quick, core="one core of this machine",
-                        minutes=lambda cell: float(about(minutes_here(cell, results))))
-        parts += [body_of(target, recorded), price, columns_of(target, recorded), claims_of(target, recorded)]
+        parts += [body_of(target, recorded), not_run(target, recorded, quick=quick), columns_of(target, recorded),
+                  claims_of(target, recorded)]
     text = "\n\n".join(filter(None, parts))
     if sys.stdout.isatty():
         screen.print(rendered(text, screen.width))

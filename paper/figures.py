@@ -69,18 +69,10 @@ def words(runs: Path, results: Path) -> dict[str, Any]:
     return explain_run(runs / cell, SENTENCE) | {"run": cell}
 
 
-def draw_words(told: dict[str, Any], path: Path) -> None:
-    draw_explanation(told, path, 3)
-
-
 def learning_curves(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 5: training, validation and test error of the methods on TREC."""
     cells = [f"trec-{method}" for method in METHODS]
     return {"runs": [uncertain.learning_curves(runs / cell) | {"run": cell} for cell in cells]}
-
-
-def draw_learning_curves(told: dict[str, Any], path: Path) -> None:
-    draw_runs(path, told["runs"])
 
 
 def uncertainty(runs: Path, results: Path) -> dict[str, Any]:
@@ -88,7 +80,7 @@ def uncertainty(runs: Path, results: Path) -> dict[str, Any]:
     cell = "trec-psgld-dropout.full"
     listed, land = uncertain.most_uncertain(Classifier(runs / cell), CIRCLED, states=True)
     assert land is not None
-    return listed | {"run": cell, "points": embed_2d(land.states, seed=0).tolist(), "labels": land.labels.tolist(),
+    return listed | {"run": cell, "points": embed_2d(land.states).tolist(), "labels": land.labels.tolist(),
                      "scores": land.scores.tolist(), "names": land.names}
 
 
@@ -135,9 +127,9 @@ class Figure:
 
 FIGURES = {
     "samples": Figure(samples, draw_samples, ("each", "collections")),
-    "words": Figure(words, draw_words, ("tokens", "each", "averaged", "std")),
+    "words": Figure(words, lambda told, path: draw_explanation(told, path, 3), ("tokens", "each", "averaged", "std")),
     "captions": Figure(captions, draw_captions, ("image", "captions", "per_sample", "samples")),
-    "learning-curves": Figure(learning_curves, draw_learning_curves, ("runs",)),
+    "learning-curves": Figure(learning_curves, lambda told, path: draw_runs(path, told["runs"]), ("runs",)),
     "uncertainty": Figure(uncertainty, draw_uncertainty, ("points", "labels", "scores", "names")),
 }
 

@@ -2,8 +2,7 @@
 
 Each member is an ordinary run folder below one folder, trained by a process of its own on one thread and evaluated
 there (`evaluation.json`, as `python -m paper record` writes it). A member that has its evaluation is done; one that has
-not goes on from its checkpoint. So killing anything at any time loses at most a minute. With temperature = "auto" each
-member chooses on its own validation sentences.
+not goes on from its checkpoint. So killing anything at any time loses at most a minute.
 """
 
 from __future__ import annotations

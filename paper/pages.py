@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from .tables import (
     rejection_summary,
     time_rows,
 )
-from .targets import TARGETS, Target, minutes_of
+from .targets import CORE, TARGETS, Target, minutes_of
 
 DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
 NOTE = (
@@ -144,20 +144,17 @@ def columns_of(target: Target, recorded: Recorded) -> str:
     return f"{COLUMNS}\n\n{markdown(columns, lines)}"
 
 
-def not_run(
-    target: Target, recorded: Recorded, *, quick: bool = False, minutes: Callable[[str], float] = minutes_of,
-    core: str = "one core (AVX2, 2.45 GHz) in float32",
-) -> str:
+def not_run(target: Target, recorded: Recorded, *, quick: bool = False) -> str:
     """Which cells are missing and why: what they would cost, or that their data are not there."""
     missing = [cell for cell in target.cells if cell not in recorded]
     if not missing or target.absent:
         return f"Not run: {target.absent}." if missing else ""
     if quick:
         return f"Not run yet: {', '.join(f'`{cell}`' for cell in missing)}."
-    prices = {price: [f"`{cell}`" for cell in missing if minutes(cell) == price] for price in
-              sorted({minutes(cell) for cell in missing})}
+    prices = {price: [f"`{cell}`" for cell in missing if minutes_of(cell) == price] for price in
+              sorted({minutes_of(cell) for cell in missing})}
     each = [f"{', '.join(cells)} (about {price:g} minutes a run)" for price, cells in prices.items()]
-    return f"Not run yet: {'; '.join(each)}. Minutes of {core}."
+    return f"Not run yet: {'; '.join(each)}. Minutes of {CORE}."
 
 
 def ablation_table(recorded: Recorded) -> str:

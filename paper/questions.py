@@ -111,14 +111,14 @@ RMSPROP = ("sampler.name=rmsprop", "temperature=none", "prior_var=none", "burn_i
 
 
 def as_a_newcomer(corpus: str) -> Variants:
-    """The recipe for labelled sentences on another set: with RMSprop, as it is, and "auto"."""
-    settings = {"-rmsprop": RMSPROP, "": (), "-auto": ("temperature=auto",)}
+    """The recipe for labelled sentences on another set: with RMSprop, and as it is."""
+    settings = {"-rmsprop": RMSPROP, "": ()}
     return {f"classify.{corpus}{name}": Variant((f"corpus={corpus}", *set_)) for name, set_ in settings.items()}
 
 
-AUTO: Variants = {
+OWN_SENTENCES: Variants = {
     "classify.rmsprop": Variant(RMSPROP), "classify": Variant(), "classify.prior10": Variant(("prior_var=10",)),
-    "classify.T0": Variant(("temperature=0",)), "classify.auto": Variant(("temperature=auto",)),
+    "classify.T0": Variant(("temperature=0",)),
     **as_a_newcomer("cr"), "classify.cr-T0": Variant(("corpus=cr", "temperature=0")),
     **as_a_newcomer("mpqa"), **as_a_newcomer("subj"),
     "classify.vectors-rmsprop": Variant((WORD2VEC, *RMSPROP)), "classify.vectors": Variant((WORD2VEC,)),
@@ -128,16 +128,13 @@ AUTO: Variants = {
     "classify.spacy": Variant((SPACY,)), "classify.spacy-T0": Variant((SPACY, "temperature=0")),
 }
 """What a newcomer gets: the recipe for labelled sentences of one's own, and what she would get with RMSprop (its
-dropout kept), other settings, or word vectors. MPQA and SUBJ had no part in setting the rules of "auto"."""
-AUTO_TWINS = (
-    ("classify", "classify.rmsprop"), ("classify.auto", "classify.rmsprop"), ("classify.cr", "classify.cr-rmsprop"),
-    ("classify.cr-auto", "classify.cr-rmsprop"), ("classify.vectors", "classify.vectors-rmsprop"),
+dropout kept), other settings, or word vectors. MPQA and SUBJ had no part in setting the recipe."""
+OWN_TWINS = (
+    ("classify", "classify.rmsprop"), ("classify.cr", "classify.cr-rmsprop"),
+    ("classify.vectors", "classify.vectors-rmsprop"),
     ("classify.spacy", "classify.spacy-rmsprop"), ("classify.spacy", "classify.spacy-slow-rmsprop"),
     ("classify", "classify.T0"), ("classify.cr", "classify.cr-T0"), ("classify.spacy", "classify.spacy-T0"),
-    *((f"classify.{name}", f"classify.{other}") for name, other in (
-        ("mpqa", "mpqa-rmsprop"), ("mpqa-auto", "mpqa-rmsprop"), ("mpqa-auto", "mpqa"),
-        ("subj", "subj-rmsprop"), ("subj-auto", "subj-rmsprop"), ("subj-auto", "subj"),
-    )),
+    ("classify.mpqa", "classify.mpqa-rmsprop"), ("classify.subj", "classify.subj-rmsprop"),
 )
 """Samplers and the optimiser beside each."""
 

@@ -9,12 +9,13 @@ from typing import Any
 from torch import Tensor
 
 from langevin.errors import LangevinError
-from langevin.posterior.swag import load_weight_average
+from langevin.posterior.swag import weight_average
 from langevin.posterior.uncertainty import PredictiveMoments
 from langevin.predict.caption_scores import facts_of, score_models
 from langevin.predict.captioning import Captioning, Search
 from langevin.predict.decision import Judged, Target, judge_split, kept_promise, learn, worded
 from langevin.store.folder import RunFolder
+from langevin.store.samples import load_weights
 from langevin.tasks import Task
 from langevin.tasks.classification import ClassifyTask
 from langevin.training.loop import prepare_device
@@ -45,7 +46,7 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         split: evaluated(split, curve=True, see=partial(judgement.see, split)) for split in ("valid", "test")
     }
     others = {} if folder.chains else {"weight_averaged": weight_averaged(folder, task)}
-    if folder.recipe.model.dropout or folder.recipe.model.dropconnect:
+    if folder.recipe.model.dropout:
         others["mc_dropout"] = evaluated("test", mc_dropout=MASKS)["averaged"]
     valid = numbers["valid"]["curve"]
     how, count = best_of(valid)
@@ -112,5 +113,5 @@ class Judgement:
 def weight_averaged(folder: RunFolder, task: Task) -> dict[str, float]:
     """Test metrics of one network: the mean of the weights of all samples."""
     model = task.build_model().to(prepare_device(folder.recipe))
-    load_weight_average(model, folder.store().samples)
+    load_weights(model, weight_average(folder.store().samples), "the average of the weights")
     return task.metrics(task.log_probs(model, "test"), "test")

@@ -14,18 +14,16 @@ from langevin.process import prepare_process
 from langevin.recipe import load_recipe
 from langevin.recipe.load import validate
 from langevin.store.folder import RECIPE, RunFolder, write_json
-from langevin.store.processor import bfloat16_is_slow
 from langevin.training.chains import resume_chains, start_chains
 from langevin.training.jobs import Job, abandoned, last_words, run_side_by_side
-from langevin.training.loop import Interrupted, Trainer
+from langevin.training.loop import Interrupted
 from langevin.training.session import resume, start, train_until_done
-from langevin.tune import CHOSEN, with_chosen_temperature
 
 from .figures import is_drawn
 from .numbers import read_result
-from .precision import HALF, SINGLE, minutes_here, precision_of, recorded_precision, tell_precisions
+from .precision import HALF, precision_of
 from .record import record
-from .targets import Run, Target
+from .targets import Run, Target, minutes_of
 
 
 def state(run: Run, out: Path, results: Path, *, folder_needed: bool = False) -> float:
@@ -78,7 +76,7 @@ def overview(
     words = "done" if done == len(shares) else "partly" if any(shares) else "not run"
     if words == "not run" and all(map(absent_data, runs)):
         words = "no data"
-    prices = {cell: 0.0 if quick else minutes_here(cell, results) for cell in target.cells}
+    prices = {cell: 0.0 if quick else minutes_of(cell) for cell in target.cells}
     minutes = [*(prices[run.cell] for run in runs), *(benchmark.minutes for benchmark in benchmarks.values())]
     left = sum((1 - share) * each for each, share in zip(minutes, shares, strict=True))
     return {"target": target.name, "title": target.title, "state": words, "recorded": done, "runs": len(shares),
@@ -109,8 +107,6 @@ def refuse_other_recipes(runs: Sequence[Run], out: Path, results: Path, precisio
 def refuse_other(there: dict[str, Any], wanted: dict[str, Any], where: Path) -> None:
     for table in ("data", "model", "sampler", "run"):
         for key, value in wanted[table].items():
-            if wanted["sampler"]["temperature"] == "auto" and table == "sampler" and key in CHOSEN:
-                continue  # there stands what was chosen
             if there[table].get(key) != value:
                 raise LangevinError(f"expected {table}.{key} = {value} in {where}, got {there[table].get(key)}: it is "
                                     f"of another recipe; move it away to run this one anew")
@@ -135,9 +131,6 @@ def execute(
         told = command(run.recipe, out / run.name, result, settings_of(run, out, results, precision),
                        chains=run.chains, quick=quick)
         jobs.append(Job(run.name, told, out / f"{run.name}.log"))
-    tell_precisions({run.name: precision_of(run, out, results, precision) for run in missing},
-                    {run.name for run in missing if (out / run.name / RECIPE).is_file()},
-                    {run.name: recorded_precision(run.cell, results) for run in missing})
     return failed | side_by_side(jobs, at_once, on_end)
 
 
@@ -149,7 +142,7 @@ def execute_benchmarks(
     if not Path("benchmarks").is_dir():
         where = "it is in the source tree, not in the package; give the command there"
         return dict.fromkeys(missing_benchmarks(target, results), where)
-    precision = precision or (SINGLE if bfloat16_is_slow() else HALF)
+    precision = precision or HALF
     jobs = [
         Job(name, [sys.executable, *target.benchmarks[name].words(str(results / f"{name}.json"), str(out), precision)],
             out / f"{name}.log")
@@ -188,25 +181,17 @@ def train_and_record(
     """
     prepare_process()
     path = Path(folder)
-    begun = (path / RECIPE).is_file()
-    wanted, about = None, dict[str, Any]()
-    if not begun:
-        wanted, about = with_chosen_temperature(load_recipe(recipe, [*overrides, "threads=1"]), path, train)
+    wanted = None if (path / RECIPE).is_file() else load_recipe(recipe, [*overrides, "threads=1"])
     if chains > 1:
-        begun_chains = RunFolder(path) if wanted is None else start_chains(wanted, path, chains, about=about)
-        resume_chains(begun_chains, 1, stop_if_abandoned)
+        resume_chains(start_chains(wanted, path, chains) if wanted else RunFolder(path), 1, stop_if_abandoned)
     else:
-        trainer = resume(path) if wanted is None else start(wanted, path, about=about)
+        trainer = start(wanted, path) if wanted else resume(path)
         if not trainer.finished:
-            train(trainer)
+            train_until_done(trainer, lambda _: None)
     Path(result).parent.mkdir(parents=True, exist_ok=True)
     write_json(Path(result), record(path) | ({"quick": True} if quick else {}))
     if forget_samples:
         RunFolder(path).store().forget_after(0)
-
-
-def train(trainer: Trainer, until: Callable[[], bool] = lambda: False) -> None:
-    train_until_done(trainer, lambda _: None, until)
 
 
 def stop_if_abandoned() -> None:

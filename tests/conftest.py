@@ -14,7 +14,6 @@ from typer import Typer
 from langevin.cli import app, run
 from langevin.recipe import Recipe, load_recipe
 from langevin.report.terminal import messages, screen
-from langevin.store.processor import REMEDY, bfloat16_works
 from langevin.training.session import start
 from paper.__main__ import app as paper_app
 from tests.classifier_runs import classifier_run
@@ -22,9 +21,6 @@ from tests.classifier_runs import classifier_run
 __all__ = ["classifier_run"]
 
 torch.set_num_threads(1)
-if not bfloat16_works():  # then bfloat16 is tested with what does work
-    os.environ.update([REMEDY.split("=")])
-    bfloat16_works.cache_clear()
 
 SENTENCE = "The French were near. It was a clear night, and the snow lay deep on the road to Bogucharovo. "
 TINY = [

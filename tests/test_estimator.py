@@ -18,6 +18,7 @@ from sklearn.utils import estimator_checks as checks
 from langevin import BayesianTextClassifier, LangevinError
 from langevin.fitted_run import data_beside
 from langevin.predict.classification import Classifier
+from langevin.recipe import load_recipe
 from langevin.training.loop import Interrupted
 from tests.sentences import questions
 
@@ -234,13 +235,11 @@ langevin.BayesianTextClassifier()
     assert "install langevin[estimator]" in done.stdout
 
 
-def test_temperature_may_be_chosen_by_fit(tmp_path):
-    model = BayesianTextClassifier(**TINY, temperature="auto").fit(TEXTS, LABELS)
-    assert model.get_params()["temperature"] == "auto"
-    assert model.settings_["temperature"] in (1, 0.1, 0.01, 0.001, 0)
-    assert model.n_iter_ == TINY["epochs"]
-    model.save(tmp_path / "kept")
-    assert BayesianTextClassifier.load(tmp_path / "kept").settings_ == model.settings_
+def test_a_temperature_is_a_number(tmp_path):
+    assert BayesianTextClassifier().temperature == load_recipe("classify").sampler.temperature == 0.01
+    with pytest.raises(ValueError, match=r"temperature = 'auto' is gone, .* 0\.01 for sentences"):
+        BayesianTextClassifier(**TINY, temperature="auto", folder=tmp_path / "run").fit(TEXTS, LABELS)
+    assert not (tmp_path / "run").exists()
 
 
 def test_commands_answer_with_the_labels_that_were_given(cli, fitted, tmp_path):
@@ -262,9 +261,10 @@ def test_classes_of_all_kinds_come_back(tmp_path, labels):
 
 
 def test_an_interrupted_fit_keeps_its_classes(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr(BayesianTextClassifier, "_train", lambda *_: (_ for _ in ()).throw(Interrupted))
-    with pytest.raises(KeyboardInterrupt):
-        BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(TEXTS, LABELS)
+    with monkeypatch.context() as stopped:
+        stopped.setattr("langevin.training.loop.Trainer.run", lambda *_: (_ for _ in ()).throw(Interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(TEXTS, LABELS)
     assert cli("resume", tmp_path / "run", "--quiet")[0] == 0
     assert BayesianTextClassifier.load(tmp_path / "run").classes_.tolist() == ["person", "place", "thing"]
 

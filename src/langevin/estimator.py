@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,9 +24,8 @@ from .recipe.load import apply_override, validate
 from .recipe.tables import OPTIMISERS
 from .report.terminal import TrainingProgress
 from .store.folder import RECIPE
-from .training.loop import Interrupted, Trainer
+from .training.loop import Interrupted
 from .training.session import start
-from .tune import with_chosen_temperature
 
 KEYS = {
     "cell": "model.cell", "hidden": "model.hidden", "layers": "model.layers", "embed": "model.embed",
@@ -63,9 +61,8 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     `fit` holds out `validation_fraction` of the texts and stops after `patience` samples without a better validation
     error of the running average. Samples are kept in `folder`, which must be empty, or (None, as cross-validation
     needs it) in a temporary folder that goes with the estimator.
-    `temperature="auto"` tries temperatures, priors and ceilings on the held-out texts first, for 0.2 to 0.28 of the
-    epochs of the run; `settings_` says what came out. The optimisers (`sampler="rmsprop"` …) take neither temperature
-    nor prior; both are then left out. `settings` are overrides of the recipe, such as `["lr_schedule=cyclical"]`.
+    The optimisers (`sampler="rmsprop"` …) take neither temperature nor prior; both are then left out. `settings` are
+    overrides of the recipe, such as `["lr_schedule=cyclical"]`; `settings_` says what the sampler was given.
     """
 
     def __init__(
@@ -102,9 +99,9 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise BadInput(in_own_words(str(error))) from error
         try:
             with torch.random.fork_rng(devices=[]):
-                recipe, about = with_chosen_temperature(recipe, run.path, partial(self._train, "temperature"))
-                trainer = start(recipe, run.path, about=about | described(classes))
-                self._train("fit", trainer)
+                trainer = start(recipe, run.path, about=described(classes))
+                with TrainingProgress("fit", quiet=not self.verbose) as progress:
+                    trainer.run(progress)
         except Interrupted:
             raise KeyboardInterrupt from None
         except LangevinError as error:
@@ -131,10 +128,6 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         for override in self.settings or ():
             apply_override(values, override)
         return validate(values)
-
-    def _train(self, label: str, trainer: Trainer, until: Callable[[], bool] = lambda: False) -> None:
-        with TrainingProgress(label, quiet=not self.verbose) as progress:
-            trainer.run(progress, until)
 
     def predict(self, X: Any) -> Any:
         """The class of the largest averaged probability."""

@@ -11,6 +11,8 @@ import time
 from importlib.metadata import version
 
 import pytest
+import safetensors.torch
+import torch
 
 from langevin.recipe import shipped
 from langevin.store.folder import RunFolder
@@ -204,11 +206,17 @@ def test_impossible_selections_are_explained(cli, finished_run, option, message)
     assert message in messages
 
 
-def test_damaged_checkpoint_is_explained(cli, copy):
-    (copy / "checkpoint.safetensors").write_bytes(b"junk")
+@pytest.mark.parametrize("damage", [
+    lambda raw: b"junk", lambda raw: b"", lambda raw: raw[:-9], lambda raw: raw + b"0",
+    lambda raw: b"\xff" * 8 + raw[8:], lambda raw: safetensors.torch.save({"model.a": torch.ones(2)}),
+])
+def test_damaged_checkpoint_is_explained(cli, copy, damage):
+    checkpoint = copy / "checkpoint.safetensors"
+    checkpoint.write_bytes(damage(checkpoint.read_bytes()))
     code, _, messages = cli("resume", copy)
     assert code == 2
     assert "checkpoint" in messages
+    assert "delete it to start this run again from its recipe" in " ".join(messages.split())
 
 
 def test_nan_loss_is_explained(cli, text_file, tmp_path):

@@ -29,12 +29,7 @@ def write_matrix(folder):
     return folder / "f.safetensors"
 
 
-def write_vectors(folder):
-    safetensors.numpy.save_file(dict(zip(NAMES, ROWS, strict=True)), folder / "f.safetensors")
-    return folder / "f.safetensors"
-
-
-@pytest.mark.parametrize("write", [write_npy, write_npz, write_matrix, write_vectors])
+@pytest.mark.parametrize("write", [write_npy, write_npz, write_matrix])
 def test_every_format_gives_the_same(tmp_path, write):
     features = read_features(write(tmp_path))
     assert features.names == NAMES
@@ -84,6 +79,9 @@ def test_files_that_hold_no_features_are_refused(tmp_path):
     np.savez(tmp_path / "two.npz", a=ROWS, b=ROWS)
     with pytest.raises(LangevinError, match="expected one array of features"):
         read_features(tmp_path / "two.npz")
+    safetensors.numpy.save_file(dict(zip(NAMES, ROWS, strict=True)), tmp_path / "v.safetensors")
+    with pytest.raises(LangevinError, match=r"expected one matrix of features, got tensors of \[\[4\], \[4\], \[4\]\]"):
+        read_features(tmp_path / "v.safetensors")
     for name, words in {"absent.npy": "which is not there", "x" * 300 + ".npy": "File name too long"}.items():
         with pytest.raises(LangevinError, match=words):
             read_features(tmp_path / name)
@@ -149,7 +147,7 @@ def test_bad_files_of_names_are_refused(tmp_path):
         read_features(path, named=False)
 
 
-@pytest.mark.parametrize("write", [write_npz, write_matrix, write_vectors])
+@pytest.mark.parametrize("write", [write_npz, write_matrix])
 def test_names_given_beside_those_in_the_file_are_refused(tmp_path, write):
     names = tmp_path / "mine.txt"
     names.write_text("x.jpg\ny.jpg\nz.jpg\n")

@@ -94,7 +94,7 @@ def test_an_empty_sentence_is_answered_with_the_prior_and_teaches_nothing():
 
 @pytest.mark.parametrize("kind", ["naive", "gal", "gaussian"])
 def test_dropout_acts_in_training_alone_and_keeps_the_shape(kind):
-    model = build(dropout=0.5, dropout_kind=kind, dropconnect=0.2)
+    model = build(dropout=0.5, dropout_kind=kind)
     batch = pad(rows())
     still = model(*batch)
     assert still.equal(model(*batch))

@@ -54,8 +54,7 @@ def test_word_dropout_drops_types():
 def test_off_at_evaluation(kind, cell):
     torch.manual_seed(0)
     plain = LanguageModel(11, cell=cell, embed=6, hidden=6, layers=2)
-    dropout = {"dropout": 0.5, "dropout_kind": kind, "dropconnect": 0.5}
-    dropping = LanguageModel(11, cell=cell, embed=6, hidden=6, layers=2, **dropout)
+    dropping = LanguageModel(11, cell=cell, embed=6, hidden=6, layers=2, dropout=0.5, dropout_kind=kind)
     dropping.load_state_dict(plain.state_dict())
     tokens = torch.randint(11, (3, 8))
     assert torch.equal(dropping.eval()(tokens)[0], plain.eval()(tokens)[0])
@@ -89,19 +88,6 @@ def test_gal_recurrent_mask_is_the_same_at_every_step():
     for t in range(4):
         (h,) = step("rnn", torch.full((3, 6), 0.1), (h * mask) @ u, (h,))
         torch.testing.assert_close(outputs[:, t], h)
-
-
-def test_dropconnect_leaves_the_stored_weights_untouched_and_acts_on_recurrence_only():
-    torch.manual_seed(0)
-    stack = Recurrent("lstm", 4, 5, 1, dropconnect=0.5).train()
-    before = {name: weight.clone() for name, weight in stack.named_parameters()}
-    x = torch.randn(2, 3, 4)
-    first, second = stack(x)[0], stack(x)[0]
-    assert torch.equal(first[:, 0], second[:, 0])  # from a zero state the first step has no recurrence
-    assert not torch.equal(first[:, 2], second[:, 2])
-    first.sum().backward()
-    assert all(torch.equal(weight, before[name]) for name, weight in stack.named_parameters())
-    assert (stack.layers[0].weight_hh_l0.grad == 0).double().mean() > 0.3  # dropped weights get no gradient
 
 
 def test_tied_weights_are_one_parameter():

@@ -62,7 +62,6 @@ def plain(weights: dict[str, Tensor], x: Tensor, stride_on: str, eps: float) -> 
     ("options", "stride_on", "eps"),
     [
         ({}, "first", 1.001e-5), ({"preprocess": "torchvision"}, "middle", 1e-5),
-        ({"preprocess": "torchvision", "stride_on": "first", "eps": 0.5}, "first", 0.5),
     ],
 )
 def test_the_network_is_its_equations(weights, npz, options, stride_on, eps):
@@ -117,9 +116,8 @@ def test_files_that_are_no_weights_are_refused(tmp_path):
     for name, words in {"nowhere": "which is not there", "x" * 300: "File name too long"}.items():
         with pytest.raises(LangevinError, match=words):
             load_resnet50(tmp_path / f"{name}.npz")
-    for option, value in {"preprocess": "keras", "stride_on": "last"}.items():
-        with pytest.raises(LangevinError, match=rf'^expected {option} .* got "{value}"; '):
-            load_resnet50(tmp_path / "w.npz", **{option: value})
+    with pytest.raises(LangevinError, match=r'^expected preprocess .* got "keras"; '):
+        load_resnet50(tmp_path / "w.npz", preprocess="keras")
 
 
 @pytest.mark.data

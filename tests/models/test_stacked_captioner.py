@@ -21,7 +21,7 @@ def members(cell, layers, tied=False):
 @pytest.mark.parametrize("rows", [1, 13])
 def test_all_samples_at_once_equal_one_after_another(cell, layers, tied, rows):
     models = list(members(cell, layers, tied))
-    ensemble = Ensemble(models[0], models, "forward", plan="batched")
+    ensemble = Ensemble(models[0], models, plan="batched")
     features, tokens = FEATURES[:rows], torch.randint(20, (rows, 4), generator=torch.Generator().manual_seed(2))
     tokens[:, 1] = 3  # a word that all rows share
     order = torch.arange(rows).flip(0)

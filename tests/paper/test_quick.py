@@ -22,7 +22,8 @@ WORDS: Steps = [
 SENTENCES: Steps = [
     ("sentences", ("trec-psgld",)), ("sentences", ("cr-psgld-dropout",)), ("ablation", ("trec-rmsprop", "trec-psgld")),
     ("learning-curves", ()), ("uncertainty", ()), ("temperature-trec", ("trec-psgld.T2overN",)),
-    ("vectors", ("cr-psgld-dropout.spacy",)), ("chains", ("trec-psgld-dropout.full",)), ("auto", ("classify.auto",)),
+    ("vectors", ("cr-psgld-dropout.spacy",)), ("chains", ("trec-psgld-dropout.full",)),
+    ("own-sentences", ("classify",)),
     ("alternatives-trec", ("trec-rmsprop-dropout.four", "trec-rmsprop-dropout.full")),
 ]
 CAPTIONS: Steps = [("captions", ()), ("flickr8k", ("flickr8k-psgld",)), ("time", ("flickr8k-psgld",)),
@@ -62,8 +63,7 @@ def test_targets_of_sentences(paper, real_data, tmp_path):
     four = json.loads((results / "trec-rmsprop-dropout.four.json").read_text())
     assert sorted({each["chain"] for each in four["test"]["each"]}) == [0, 1, 2, 3]
     assert "weight_averaged" not in four["test"]
-    choice = json.loads((results / "classify.auto.json").read_text())
-    assert choice["temperature"] == choice["temperature_choice"]["chosen"]["temperature"]
+    assert json.loads((results / "classify.json").read_text())["temperature"] == 0.01
     full = json.loads((results / "trec-rmsprop-dropout.full.json").read_text())
     assert 0 <= full["test"]["weight_averaged"]["error"] <= 100
     assert full["test"]["mc_dropout"]["nll"] > 0

@@ -8,8 +8,8 @@ import pytest
 
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
-from paper import precision, runs
-from paper.targets import TARGETS, minutes_of
+from paper import runs
+from paper.targets import TARGETS
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -98,51 +98,13 @@ def test_what_is_there_of_another_recipe_is_refused(tmp_path):
         runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path, "float32")
 
 
-def test_what_was_chosen_automatically_is_of_the_same_recipe(tmp_path):
-    (run,) = TARGETS["auto"].runs(("classify.auto",))
-    recorded = tmp_path / f"{run.name}.json"
-    for settings in (["temperature=0.1", "prior_var=10"], ["temperature=0.1", "lr=0.5"]):
-        recipe = load_recipe(run.recipe, settings).model_dump(mode="json")
-        recorded.write_text(json.dumps({"recipe": recipe}))
-        if "lr=0.5" in settings:
-            with pytest.raises(LangevinError, match=r"expected sampler\.lr"):
-                runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
-        else:
-            runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
-
-
-@pytest.mark.parametrize("slow", [True, False])
-def test_new_runs_of_a_cell_are_of_the_precision_of_those_recorded_unless_slow(tmp_path, monkeypatch, slow):
-    monkeypatch.setattr(precision, "bfloat16_is_slow", lambda: slow)
+def test_new_runs_of_a_cell_are_of_the_precision_of_those_recorded(tmp_path):
     first, second = TARGETS["wp"].runs(("wp-rnn-psgld",), seeds=2)
     assert runs.settings_of(second, tmp_path / "runs", tmp_path) == second.overrides
     recipe = load_recipe(first.recipe, ["precision=bfloat16"])
     (tmp_path / f"{first.name}.json").write_text(json.dumps({"recipe": recipe.model_dump(mode="json")}))
-    usual = "float32" if slow else "bfloat16"
-    assert runs.settings_of(second, tmp_path / "runs", tmp_path)[0] == f"precision={usual}"
+    assert runs.settings_of(second, tmp_path / "runs", tmp_path)[0] == "precision=bfloat16"
     assert runs.settings_of(second, tmp_path / "runs", tmp_path, "float32")[0] == "precision=float32"
-
-
-def test_minutes_are_those_of_this_machine(tmp_path, monkeypatch):
-    monkeypatch.setattr(precision, "slowness", {"float32": 2.0, "bfloat16": 0.5}.get)
-    assert precision.minutes_here("wp-rnn-psgld", tmp_path) == 2 * minutes_of("wp-rnn-psgld")
-    recipe = load_recipe("wp-rnn-psgld", ["precision=bfloat16"])
-    (tmp_path / "wp-rnn-psgld.json").write_text(json.dumps({"recipe": recipe.model_dump(mode="json")}))
-    for slow, factor in ((False, 0.5), (True, 2.0)):
-        monkeypatch.setattr(precision, "bfloat16_is_slow", lambda slow=slow: slow)
-        assert precision.minutes_here("wp-rnn-psgld", tmp_path) == factor * minutes_of("wp-rnn-psgld")
-
-
-def test_precisions_that_are_not_as_recorded_or_slow_are_told(monkeypatch, caplog):
-    monkeypatch.setattr(precision, "bfloat16_is_slow", lambda: True)
-    with caplog.at_level("INFO", "langevin"):
-        precision.tell_precisions({"new": "float32", "begun": "bfloat16"}, {"begun"},
-                                  {"new": "bfloat16", "begun": "bfloat16"})
-    assert ["1 new in float32" in caplog.messages[0], "1 runs go on in bfloat16" in caplog.messages[1]] == [True, True]
-    monkeypatch.setattr(precision, "bfloat16_is_slow", lambda: False)
-    caplog.clear()
-    precision.tell_precisions({"begun": "bfloat16"}, {"begun"}, {"begun": "bfloat16"})
-    assert not caplog.messages
 
 
 @pytest.mark.parametrize("content", ['{"a": 1}', '{"recipe": 3}', '{"rec', "[]"])

@@ -14,7 +14,6 @@ from langevin.posterior.calibration import (
     brier,
     calibration_metrics,
     ece,
-    error,
     nll,
     reliability,
     top_label,
@@ -45,7 +44,7 @@ def test_accuracy_and_error():
     assert confidence.tolist() == [0.7, 0.6, 0.4]
     assert correct.tolist() == [True, False, True]
     assert accuracy(correct) == pytest.approx(2 / 3)
-    assert error(correct) == pytest.approx(1 / 3)
+    assert calibration_metrics(P.log(), Y)["error"] == pytest.approx(1 / 3)
 
 
 def test_against_scikit_learn():

@@ -104,16 +104,17 @@ def test_store_and_selection(tmp_path):
     store = fill(tmp_path, members)
     tokens = torch.randint(V, (1, 3))
     expected = torch.stack([m(tokens)[0] for m in members])
-    for arguments, wanted in (
-        ({}, [0, 1, 2, 3, 4]),
-        ({"select": "forward", "n": 2}, [0, 1]),
-        ({"select": "backward", "n": 2}, [3, 4]),
-        ({"select": "thinned", "n": 2, "discard": 1}, [2, 4]),
+    for samples, wanted in (
+        (store, [0, 1, 2, 3, 4]),
+        (store.read(), [0, 1, 2, 3, 4]),
+        ([m.state_dict() for m in members], [0, 1, 2, 3, 4]),
+        (store.select("forward", 2), [0, 1]),
+        (store.select("backward", 2), [3, 4]),
+        (store.select("thinned", 2, discard=1), [2, 4]),
     ):
-        for samples in (store, store.read(), [m.state_dict() for m in members]):
-            ensemble = Ensemble(members[0], samples, **arguments)
-            assert len(ensemble) == len(wanted)
-            close(ensemble(tokens)[0], expected[wanted])
+        ensemble = Ensemble(members[0], samples)
+        assert len(ensemble) == len(wanted)
+        close(ensemble(tokens)[0], expected[wanted])
 
 
 @pytest.mark.parametrize("plan", PLANS)
@@ -140,7 +141,7 @@ def test_split_and_free_memory():
 
 
 @torch.no_grad()
-def test_samples_are_chosen_within_each_chain(tmp_path):
+def test_samples_of_all_chains_are_taken(tmp_path):
     members = language_models(count=8)
     folders = [tmp_path / "first", tmp_path / "second"]
     fill(folders[0], members[:5])
@@ -148,17 +149,15 @@ def test_samples_are_chosen_within_each_chain(tmp_path):
     store = SampleStore.of_chains(tmp_path, folders)
     tokens = torch.randint(V, (1, 3))
     expected = torch.stack([m(tokens)[0] for m in members])
-    for arguments, wanted in (
-        (("backward", 2), [3, 4, 6, 7]),
-        (("forward", 1), [0, 5]),
-        (("thinned", 2), [1, 4, 5, 7]),
-        (("backward",), range(8)),
+    for samples, wanted in (
+        (store.select("backward", 2), [3, 4, 6, 7]),
+        (store.select("forward", 1), [0, 5]),
+        (store.select("thinned", 2), [1, 4, 5, 7]),
+        (store, range(8)),
     ):
-        assert Ensemble(members[0], store, *arguments).sources == store.select(*arguments)
-        close(Ensemble(members[0], store, *arguments)(tokens)[0], expected[list(wanted)])
-    assert Ensemble(members[0], store, n=1, discard=2).sources == store.select("backward", 1, discard=2)
+        close(Ensemble(members[0], samples)(tokens)[0], expected[list(wanted)])
     with pytest.raises(LangevinError, match="between 1 and 3 samples"):
-        Ensemble(members[0], store, n=4)
+        store.select("backward", 4)
 
 
 def test_samples_of_different_shapes_are_refused(tmp_path):
@@ -177,9 +176,7 @@ def test_too_few_samples_are_refused(tmp_path):
         Ensemble(members[0], SampleStore(tmp_path))
     with pytest.raises(LangevinError, match="at least one sample"):
         Ensemble(members[0], [])
-    with pytest.raises(LangevinError, match="expected between 1 and 1 samples, as many as there are, got 20"):
-        Ensemble(members[0], fill(tmp_path, members), n=20)
-    assert len(Ensemble(members[0], SampleStore(tmp_path))) == 1
+    assert len(Ensemble(members[0], fill(tmp_path, members))) == 1
 
 
 def test_wrong_arguments_are_told():
@@ -187,7 +184,7 @@ def test_wrong_arguments_are_told():
     ensemble = Ensemble(members[0], members)
     carry = ensemble(torch.zeros(1, 1, dtype=torch.long))[1]
     with pytest.raises(LangevinError, match="state of 4 samples"):
-        Ensemble(members[0], members, n=4)(torch.zeros(1, 1, dtype=torch.long), carry=carry)
+        Ensemble(members[0], members[:4])(torch.zeros(1, 1, dtype=torch.long), carry=carry)
     with pytest.raises(LangevinError, match="plan must be one of auto, batched, loop, got 'fast'"):
         Ensemble(members[0], members, plan="fast")
 
@@ -229,11 +226,11 @@ def test_methods_and_reordered_beams(plan):
     ensemble = Ensemble(members[0], members, plan=plan)
     features, order, tokens = torch.randn(3, 9), torch.tensor([2, 0, 0, 1]), torch.tensor([1, 2, 3, 4])
     carry = reorder(ensemble(features, method="begin"), order)
-    got = ensemble.log_probs(tokens, carry=carry, method="step", each=True)
+    got, after = ensemble(tokens, carry=carry, method="step")
     for s, member in enumerate(members):
         logits, state = member.step(tokens, member.begin(features[order]))
-        close(got.each[s], logits.log_softmax(-1))
-        close(got.carry[0][s], state[0])
+        close(got[s], logits)
+        close(after[0][s], state[0])
 
 
 class Sentences(nn.Module):

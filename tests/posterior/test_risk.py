@@ -11,8 +11,8 @@ from scipy.stats import beta, binom
 
 from langevin import LangevinError
 from langevin.posterior.risk import (
+    COVERAGES,
     DecisionRule,
-    aurc,
     best_statistic,
     binomial_cdf,
     learn_threshold,
@@ -32,7 +32,7 @@ def test_risk_coverage_by_hand():
     assert curve.coverage.tolist() == pytest.approx([1 / 5, 3 / 5, 4 / 5, 1])
     assert curve.risk.tolist() == pytest.approx([0, 1 / 3, 1 / 4, 2 / 5])
     assert curve.score.tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4])
-    assert aurc(SCORES, CORRECT) == pytest.approx((1 * 0 + 2 / 3 + 1 / 4 + 2 / 5) / 5)
+    assert curve.aurc == pytest.approx((1 * 0 + 2 / 3 + 1 / 4 + 2 / 5) / 5)
 
 
 def test_aurc_without_ties_is_the_mean_risk_of_the_first_k():
@@ -40,8 +40,8 @@ def test_aurc_without_ties_is_the_mean_risk_of_the_first_k():
     scores, correct = torch.rand(200, generator=g), torch.rand(200, generator=g) < 0.8
     wrong = (~correct[scores.argsort()]).double()
     expected = float((wrong.cumsum(0) / torch.arange(1, 201)).mean())
-    assert aurc(scores, correct) == pytest.approx(expected)
-    assert aurc(torch.ones(200), correct) == pytest.approx(float(wrong.mean()))
+    assert risk_coverage(scores, correct).aurc == pytest.approx(expected)
+    assert risk_coverage(torch.ones(200), correct).aurc == pytest.approx(float(wrong.mean()))
 
 
 @pytest.mark.parametrize(("trials", "p"), [(1, 0.5), (59, 0.05), (400, 0.02), (80_000, 0.3), (500, 1e-9)])
@@ -57,13 +57,20 @@ def test_upper_bound_against_the_beta_quantile(errors, trials, delta):
     assert risk_upper_bound(trials, trials, delta) == 1
 
 
-def test_a_threshold_by_hand():
+@pytest.fixture
+def grid_of(monkeypatch):
+    """Other coverages to try than the usual ten, so that the numbers can be told by hand."""
+    return lambda *coverages: monkeypatch.setattr("langevin.posterior.risk.COVERAGES", coverages)
+
+
+def test_a_threshold_by_hand(grid_of):
     """200 items, no errors among the first 160, only errors after. δ = 0.05/2 for the two coverages 0.4 and 0.8.
 
     0.95^160 = 0.00027 ≤ δ passes at 0.8; the threshold is the 161st score, and strictly below it lie 160.
     """
     scores = torch.arange(200) / 200
-    rule = learn_threshold(scores, torch.arange(200) < 160, risk=0.05, coverages=(0.4, 0.8))
+    grid_of(0.4, 0.8)
+    rule = learn_threshold(scores, torch.arange(200) < 160, risk=0.05)
     assert rule.threshold == pytest.approx(0.8)
     assert (rule.accepted, rule.errors, rule.coverage, rule.risk) == (160, 0, 0.8, 0)
     assert rule.risk_bound == pytest.approx(1 - 0.025 ** (1 / 160))
@@ -77,7 +84,7 @@ def test_all_answers_are_accepted_when_all_are_good():
     assert bool(rule.decide(torch.tensor([1e9])))
 
 
-def test_ties_are_accepted_or_refused_together():
+def test_ties_are_accepted_or_refused_together(grid_of):
     """550 items have score 0, the others 1 and all the errors. Ranks 600 to 900 lie inside the second tie: cut below.
 
     Ranks 100 to 500 lie inside the first: nothing is strictly below, nothing can be promised there.
@@ -86,16 +93,18 @@ def test_ties_are_accepted_or_refused_together():
     correct = torch.cat([torch.ones(550), torch.arange(450) % 2]).bool()
     rule = learn_threshold(scores, correct)
     assert (rule.threshold, rule.accepted, rule.errors) == (1, 550, 0)
+    grid_of(0.3, 0.5)
     with pytest.raises(LangevinError, match=r"least that can is 1\.0000"):
-        learn_threshold(scores, correct, coverages=(0.3, 0.5))
+        learn_threshold(scores, correct)
 
 
-def test_an_unreachable_risk_names_what_can_be_reached():
+def test_an_unreachable_risk_names_what_can_be_reached(grid_of):
     """One coverage of 100 items without error: the bound is 1 − 0.05^(1/100) = 0.0295."""
     scores, correct = torch.arange(200) / 200, torch.arange(200) < 100
+    grid_of(0.5)
     with pytest.raises(LangevinError, match=r"the least that can is 0\.0296, at coverage 0\.500 \(0 errors in 100\)"):
-        learn_threshold(scores, correct, risk=0.01, coverages=(0.5,))
-    assert learn_threshold(scores, correct, risk=0.0296, coverages=(0.5,)).accepted == 100
+        learn_threshold(scores, correct, risk=0.01)
+    assert learn_threshold(scores, correct, risk=0.0296).accepted == 100
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -165,21 +174,21 @@ def test_the_promise_holds_on_new_data(chance, levels):
     assert sum(found) / len(found) >= 0.25
 
 
-def test_looking_at_many_coverages_is_paid_for():
+def test_looking_at_many_coverages_is_paid_for(grid_of):
     """The worst case: errors at 5.01% whatever the score, so that every threshold found breaks the promise.
 
     With δ at each of the ten coverages instead of δ/10 (a confidence of nearly 0 asks for that) the same count is far
     too high; with one coverage it is as high as one exact test allows, so that nothing is given away there.
     """
     g = torch.Generator().manual_seed(0)
-    ways = {"promised": {"confidence": 0.9}, "undivided": {"confidence": 1e-9},
-            "one coverage": {"confidence": 0.9, "coverages": (1.0,)}}
+    ways = {"promised": (0.9, COVERAGES), "undivided": (1e-9, COVERAGES), "one coverage": (0.9, (1.0,))}
     found = dict.fromkeys(ways, 0)
     for _ in range(400):
         scores, correct = torch.rand(600, generator=g), torch.rand(600, generator=g) >= 0.0501
-        for name, settings in ways.items():
+        for name, (confidence, coverages) in ways.items():
+            grid_of(*coverages)
             with contextlib.suppress(LangevinError):
-                learn_threshold(scores, correct, **settings)
+                learn_threshold(scores, correct, confidence=confidence)
                 found[name] += 1
     assert 4 <= found["promised"] <= 58
     assert found["undivided"] > 58
@@ -243,15 +252,13 @@ def test_the_best_statistic_is_the_one_that_ranks_errors_last():
     assert areas["mutual_information"] == pytest.approx(0.25 / 4)  # wrong only at full coverage
     assert areas["entropy"] > areas["mutual_information"]
     for statistic, area in areas.items():
-        assert area == aurc(uncertainty_score(statistic, given), given.label == labels)
+        assert area == risk_coverage(uncertainty_score(statistic, given), given.label == labels).aurc
 
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: learn_threshold(SCORES, CORRECT, risk=0.0), "risk must be between"),
     (lambda: learn_threshold(SCORES, CORRECT, confidence=1.0), "confidence must be between"),
     (lambda: learn_threshold(SCORES, CORRECT, comparisons=0), "1 or more"),
-    (lambda: learn_threshold(SCORES, CORRECT, coverages=(0.5, 1.5)), "at most 1"),
-    (lambda: learn_threshold(SCORES, CORRECT, coverages=(0.1,)), "enough validation items"),
     (lambda: learn_threshold(SCORES / 0, CORRECT), "finite"),
     (lambda: threshold_at_coverage(SCORES, CORRECT, coverage=0), "coverage must be above 0"),
     (lambda: threshold_at_coverage(SCORES / 0, CORRECT), "finite"),

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from langevin.errors import LangevinError
-from langevin.posterior.swag import load_weight_average, weight_average
-from langevin.store.samples import SampleStore
+from langevin.posterior.swag import weight_average
+from langevin.store.samples import SampleStore, load_weights
 
 
 class Counted(nn.Module):
@@ -28,7 +28,7 @@ def samples(tmp_path):
 
 def test_mean_of_three_samples(samples):
     model = Counted([0.0, 0.0], 0)
-    load_weight_average(model, samples)
+    load_weights(model, weight_average(samples), "the mean")
     assert model.theta.tolist() == [3.0, 2.0]
     assert int(model.count) == 3
 

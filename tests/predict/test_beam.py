@@ -80,7 +80,7 @@ def test_a_wide_beam_equals_exhaustive_search(seed, alpha):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_of_a_wide_beam_is_found_with_early_stop_too(seed):
+def test_the_best_of_a_wide_beam_is_found(seed):
     model = Tree(seed, [7], sharpness=3.0)
     for alpha in (0.0, 1.0):
         (best,) = model.search(beam=40, alpha=alpha, max_length=3)[0]
@@ -107,12 +107,13 @@ def test_many_images_at_once_equal_one_at_a_time(beam, alpha):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
-def test_early_stop_changes_the_work_and_not_the_result(alpha):
+def test_stopping_early_changes_the_work_and_not_the_result(alpha):
+    """Who asks for as many captions as the beam is wide has to search on where the best two are known."""
     model = Tree(5, list(range(60)), vocabulary=7, sharpness=2.5)
-    options = {"beam": 4, "top": 2, "alpha": alpha, "max_length": 8}
-    early = model.search(**options)
+    options = {"beam": 4, "alpha": alpha, "max_length": 8}
+    early = model.search(top=2, **options)
     work = sum(model.rows_seen)
-    assert early == model.search(**options, early_stop=False)
+    assert early == [found[:2] for found in model.search(top=4, **options)]
     assert work < sum(model.rows_seen) or alpha > 1  # a high power leaves hope until the end
 
 
@@ -157,7 +158,7 @@ def test_a_finished_hypothesis_holds_its_place_against_worse_ones():
         (0,): [0.45, 0.1, 0.45],  # two continuations of 0.18: only one finds room beside the finished one of 0.35
         (0, 0): [0.3, 0.4, 0.3],
     }
-    found, seen = chain(table, beam=2, top=2, max_length=2, early_stop=False)
+    found, seen = chain(table, beam=2, top=2, max_length=2)
     assert seen == [[(0,)], [(0, 0)]]
     assert [h.tokens for h in found] == [(), (0, 0)]
     assert found[0].score == pytest.approx(math.log(0.35))

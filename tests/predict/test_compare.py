@@ -8,9 +8,10 @@ import torch
 
 from langevin.errors import LangevinError
 from langevin.posterior.average import members_of
-from langevin.posterior.swag import load_weight_average
+from langevin.posterior.swag import weight_average
 from langevin.predict.compare import add_models, answers
 from langevin.store.folder import RunFolder
+from langevin.store.samples import load_weights
 from langevin.training.session import Selection, evaluate_run, open_run_task, start
 
 
@@ -20,7 +21,7 @@ def test_rows_equal_evaluating_each_alone(finished_run):
     rows = {row["model"]: row for row in add_models(plain, chosen, student=finished_run)["models"]}
     task = open_run_task(RunFolder(finished_run))
     model = task.build_model()
-    load_weight_average(model, RunFolder(finished_run).store().select("backward", 3))
+    load_weights(model, weight_average(RunFolder(finished_run).store().select("backward", 3)), "the mean")
     middle = task.metrics(task.log_probs(model, "test"), "test")["nll"]
     assert rows["weights averaged"]["nll"] == pytest.approx(middle)
     assert rows["average of 3"]["nll"] == plain["averaged"]["nll"]

@@ -97,7 +97,7 @@ def test_a_sampler_without_momenta_has_no_kinetic_temperature(finished_run):
         (["lr_schedule=cyclical", "cycle=1"], False),
         (["lr_schedule=step", "decay_after=1.9", "decay_every=9"], False),
         (["lr_schedule=step", "decay_after=0.2", "decay_every=9"], True),
-        (["burn_in_temperature=0", "temperature_ramp=1"], False),
+        (["burn_in_temperature=0", "burn_in=1.5", "sample_every=0.1"], False),
     ],
 )
 def test_kinetic_temperature_of_a_moving_schedule_is_not_trusted(tiny, tmp_path, cli, schedule, trusted):

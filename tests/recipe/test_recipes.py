@@ -1,5 +1,3 @@
-import math
-
 import pytest
 
 from langevin.errors import LangevinError
@@ -86,31 +84,36 @@ def test_temperature_may_be_over_n():
         load_recipe("text", ["temperature=warm"])
 
 
-def test_authors_preset_is_what_their_code_did():
-    recipe = load_recipe("wp-lstm-psgld", preset="authors")
-    name, settings = recipe.sampler.resolved(1000)
-    assert (name, settings["temperature"], settings["beta"], settings["eps"], settings["eps_inside"]) == (
-        "psgld", 0.002, 0.9, 1e-6, True)
-    assert (recipe.run.clip, recipe.run.clip_norm, recipe.model.forget_bias) == ("always", 5, 3)
+def test_a_temperature_is_not_chosen():
+    with pytest.raises(LangevinError, match=r"'auto' is gone, .*: set one; 0\.1 for characters, 0\.05 for words"):
+        load_recipe("text", ["temperature=auto"])
 
 
-@pytest.mark.parametrize(("batching", "noise"), [("random", math.sqrt(2 / 929_580)), ("successive", 2**0.5 / 46_479)])
-def test_authors_noise_on_penn_treebank(batching, noise):
-    """√(2·lr/N) over tokens with random batches, √(2·lr)/M over sequences of 20 with successive ones, at their lr 1."""
-    recipe = load_recipe(f"ptb-small-{batching}-sgld", preset="authors")
-    settings = recipe.sampler.resolved(929_580)[1]
-    assert math.sqrt(2 * settings["lr"] * settings["temperature"] / 929_580) == pytest.approx(noise)
-    assert recipe.run.clip_norm * settings["lr"] == 5
-    assert recipe.run.clip == ("always" if batching == "random" else "norm")
+GONE = {"model": {"dropconnect": 0.0}, "run": {"temperature_ramp": 0, "poly_offset": 1.0, "poly_power": 0.55}}
 
 
-@pytest.mark.parametrize("name", shipped())
-def test_every_recipe_has_an_authors_form(name):
-    recipe, printed = load_recipe(name, preset="authors"), load_recipe(name)
-    assert recipe.sampler.name == printed.sampler.name
-    if name.startswith("ptb-large"):
-        assert recipe.model.dropout == (0.65 if printed.model.dropout else 0)
-        assert recipe.run.clip_norm == (0.25 if "random" in name else 0.5)
+def test_recipes_that_name_keys_that_are_gone_open_where_these_did_nothing(tmp_path):
+    """Runs write their whole recipe, so those of former versions name all keys of their time."""
+    recipe, path = load_recipe("wp-lstm-psgld"), tmp_path / "r.toml"
+    text = recipe.to_toml()
+    for table, keys in GONE.items():
+        lines = "".join(f"{key} = {value}\n" for key, value in keys.items())
+        text = text.replace(f"[{table}]\n", f"[{table}]\n{lines}")
+    path.write_text(text)
+    assert load_recipe(path) == recipe
+    assert not any(key in load_recipe(path).to_toml() for keys in GONE.values() for key in keys)
+
+
+@pytest.mark.parametrize(("table", "key"), [(table, key) for table, keys in GONE.items() for key in keys])
+def test_a_key_that_is_gone_is_refused_where_it_would_do_something(table, key, tmp_path):
+    path = tmp_path / "r.toml"
+    path.write_text(f"[{table}]\n{key} = 0.25\n")
+    with pytest.raises(LangevinError, match=rf"^{table}.{key} is gone: expected .*, got 0.25; leave it out"):
+        load_recipe(path)
+    with pytest.raises(LangevinError, match=f"recipe key '{key}' is gone; leave it out"):
+        load_recipe("text", [f"{key}=0.25"])
+    with pytest.raises(LangevinError, match="'constant', 'step' or 'cyclical', got 'polynomial'"):
+        load_recipe("text", ["lr_schedule=polynomial"])
 
 
 def test_a_recipe_is_frozen():

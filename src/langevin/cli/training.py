@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from ..errors import LangevinError
 from ..predict.classification import imbalance
-from ..recipe import Recipe, load_recipe
+from ..recipe import load_recipe
 from ..recipe.load import toml_value
 from ..report.chains import ChainsProgress, chains_table
 from ..report.summary import run_summary
@@ -27,7 +26,6 @@ from ..training.jobs import PARENT
 from ..training.loop import Interrupted, Trainer
 from ..training.session import preferred, start, train_until_done
 from ..training.session import resume as resume_run
-from ..tune import with_chosen_temperature
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, app
 
 NEXT = {"language-model": ("generate",), "classify": ("decide", "classify"), "caption": ("caption",)}
@@ -50,7 +48,6 @@ def train(
     running: Annotated[bool, typer.Option("--running", help="words: a line end is no end of a sentence")] = False,
     out: Annotated[Path | None, typer.Option(help="run folder (default: runs/NAME)")] = None,
     set_: Set = None,
-    preset: Annotated[str, typer.Option(help="paper, or authors: what their released code did")] = "paper",
     device: Annotated[str | None, typer.Option(help="torch device, such as cpu or cuda")] = None,
     chains: Annotated[int | None, typer.Option(min=1, help="run K chains from different seeds side by side")] = None,
     jobs: Jobs = None,
@@ -75,22 +72,19 @@ def train(
     overrides += ["running=true"] if running else []
     for key, value in {"min_count": min_count, "max_vocab": max_vocab, "device": device}.items():
         overrides += [f"{key}={value}"] if value is not None else []
-    if preset not in ("paper", "authors"):
-        raise LangevinError(f"preset must be paper or authors, got {preset!r}")
     named = recipe or ("text" if labelled is None else "classify")
-    loaded = load_recipe(named, overrides, "authors" if preset == "authors" else "paper")
+    loaded = load_recipe(named, overrides)
     if task not in (None, loaded.task):
         raise LangevinError(f"expected a recipe for {task!r}, {named} is for {loaded.task!r}; leave --task out")
     own = text or labelled
     target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
     refuse_target(target, loaded, overwrite=overwrite)
-    loaded, about = choose_temperature(loaded, target, quiet)
     if chains is None:
-        trainer = start(loaded, target, overwrite=overwrite, about=about)
+        trainer = start(loaded, target, overwrite=overwrite)
         say_imbalance(trainer.folder)
         finish(trainer, target, quiet, as_json)
     else:
-        folder = start_chains(loaded, target, chains, overwrite=overwrite, about=about)
+        folder = start_chains(loaded, target, chains, overwrite=overwrite)
         say_imbalance(folder)
         finish_chains(folder, jobs, quiet, as_json)
 
@@ -131,29 +125,9 @@ def demo(
     print(json.dumps(result.numbers)) if as_json else screen.print(result.page)
 
 
-def choose_temperature(recipe: Recipe, target: Path, quiet: bool) -> tuple[Recipe, dict[str, Any]]:
-    """Turn temperature="auto" into numbers, and say what was tried."""
-    if recipe.sampler.temperature != "auto":
-        return recipe, {}
-    try:
-        chosen, about = with_chosen_temperature(
-            recipe, target, lambda trainer, until: train_with_progress(trainer, "temperature", quiet, until)
-        )
-    except Interrupted:
-        messages.print("stopped while choosing a temperature; the same command goes on where it was")
-        raise typer.Exit(130) from None
-    for key, scores in about["temperature_choice"]["valid_nll"].items():
-        tried = ", ".join(f"{value}: {nll:.4f}" for value, nll in scores.items())
-        value = getattr(chosen.sampler, key)
-        messages.print(f"{key}: {'its default' if value is None else f'{value:g}'}, by validation nll ({tried})")
-    return chosen, about
-
-
-def train_with_progress(
-    trainer: Trainer, label: str, quiet: bool = False, until: Callable[[], bool] = lambda: False
-) -> None:
+def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> None:
     with TrainingProgress(label, quiet) as progress:
-        train_until_done(trainer, progress, until)
+        train_until_done(trainer, progress)
 
 
 def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:

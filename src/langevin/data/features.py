@@ -147,16 +147,13 @@ def as_rows(array: NDArray[np.generic]) -> Tensor:
 
 
 def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None]:
-    """One matrix (names as JSON in the metadata, or beside), or one vector for each name."""
+    """One matrix, with names as JSON in the metadata, or beside."""
     with safe_open(path, framework="pt") as file:
-        tensors: dict[str, Tensor] = {key: file.get_tensor(key) for key in sorted(file.keys())}
+        tensors: list[Tensor] = [file.get_tensor(key) for key in file.keys()]  # noqa: SIM118  # no dictionary
         metadata = file.metadata() or {}
-    if len(tensors) == 1 and next(iter(tensors.values())).dim() == 2:
-        names = names_in_json(metadata["names"]) if "names" in metadata else None
-        return next(iter(tensors.values())), names
-    if not tensors or any(tensor.dim() != 1 for tensor in tensors.values()):
-        raise ValueError("expected one matrix of features, or a vector for each image name")
-    return torch.stack(list(tensors.values())), list(tensors)
+    if len(tensors) != 1 or tensors[0].dim() != 2:
+        raise ValueError(f"expected one matrix of features, got tensors of {[list(t.shape) for t in tensors][:3]}")
+    return tensors[0], names_in_json(metadata["names"]) if "names" in metadata else None
 
 
 def names_in_json(text: str) -> list[str]:
@@ -170,22 +167,14 @@ def names_in_json(text: str) -> list[str]:
 
 
 def names_for(path: Path, names: Path | None, rows: int, *, named: bool) -> list[str] | None:
-    """From the file given, else from one beside; where names may be missing, the only one there must fit the rows."""
-    own = names or names_beside(path)
-    if own is not None:
-        return read_names(own)
+    """From the file given, else `X_names.txt` beside `X.npy`, else the only `*names*.txt` there (as with Flickr8k's),
+    which must fit the rows where names may be missing."""
+    beside = path.with_name(f"{path.stem}_names.txt")
+    if names or not no_file(beside):
+        return read_names(names or beside)
     others = sorted(path.parent.glob("*names*.txt"))
     found = read_names(others[0]) if len(others) == 1 else None
     return found if named or found is None or len(found) == rows else None
-
-
-def names_beside(path: Path) -> Path | None:
-    """`X_names.txt`, `X.names.txt` or `X.txt` beside `X.npy`."""
-    stem = path.with_suffix("")
-    for candidate in (f"{stem}_names.txt", f"{stem}.names.txt", f"{stem}.txt"):
-        if not no_file(Path(candidate)):
-            return Path(candidate)
-    return None
 
 
 def read_names(path: Path) -> list[str]:

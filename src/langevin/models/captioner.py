@@ -28,7 +28,7 @@ class Captioner(nn.Module):
 
     def __init__(
         self, width: int, vocabulary: int, *, cell: str, embed: int, hidden: int, layers: int, dropout: float = 0.0,
-        dropout_kind: str = "naive", dropconnect: float = 0.0, tied: bool = False,
+        dropout_kind: str = "naive", tied: bool = False,
     ) -> None:
         super().__init__()
         self.register_buffer("centre", torch.zeros(width))
@@ -36,7 +36,7 @@ class Captioner(nn.Module):
         self.image = nn.Linear(width, embed)
         self.embedding = nn.Embedding(vocabulary, embed)
         self.recurrent = Recurrent(
-            cell, embed, hidden, layers, dropout=dropout, dropout_kind=dropout_kind, dropconnect=dropconnect
+            cell, embed, hidden, layers, dropout=dropout, dropout_kind=dropout_kind
         )
         self.output = nn.Linear(hidden, vocabulary)
         if tied:

@@ -21,13 +21,12 @@ class SentenceClassifier(nn.Module):
 
     def __init__(
         self, vocabulary: int, classes: int, *, cell: str, embed: int, hidden: int, layers: int,
-        bidirectional: bool = True, dropout: float = 0.0, dropout_kind: str = "naive", dropconnect: float = 0.0,
+        bidirectional: bool = True, dropout: float = 0.0, dropout_kind: str = "naive",
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, embed)
         self.recurrent = Recurrent(
             cell, embed, hidden, layers, bidirectional=bidirectional, dropout=dropout, dropout_kind=dropout_kind,
-            dropconnect=dropconnect,
         )
         self.output = nn.Linear(self.recurrent.outputs, classes)
         self.words = WordDropout(dropout if dropout_kind == "gal" else 0.0)

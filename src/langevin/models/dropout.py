@@ -4,7 +4,6 @@
 *gal* (Gal & Ghahramani 2016): one mask for the whole sequence, another for each row of the batch, on inputs, recurrent
 connections and outputs of every layer, and on whole word types in the embedding.
 *gaussian* (Srivastava et al. 2014): multiply by N(1, p/(1−p)) instead, on the connections of *naive*.
-*DropConnect* (Wan et al. 2013): drop single recurrent weights, the same for all rows and steps of a batch.
 All keep the expectation and are off in evaluation mode.
 """
 

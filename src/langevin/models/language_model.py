@@ -13,12 +13,12 @@ class LanguageModel(nn.Module):
 
     def __init__(
         self, vocabulary: int, *, cell: str, embed: int, hidden: int, layers: int, dropout: float = 0.0,
-        dropout_kind: str = "naive", dropconnect: float = 0.0, tied: bool = False,
+        dropout_kind: str = "naive", tied: bool = False,
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, embed)
         self.recurrent = Recurrent(
-            cell, embed, hidden, layers, dropout=dropout, dropout_kind=dropout_kind, dropconnect=dropconnect
+            cell, embed, hidden, layers, dropout=dropout, dropout_kind=dropout_kind
         )
         self.output = nn.Linear(hidden, vocabulary)
         if tied:

@@ -33,7 +33,7 @@ class Recurrent(nn.Module):
 
     def __init__(
         self, cell: str, inputs: int, hidden: int, layers: int, *, bidirectional: bool = False, dropout: float = 0.0,
-        dropout_kind: str = "naive", dropconnect: float = 0.0,
+        dropout_kind: str = "naive",
     ) -> None:
         super().__init__()
         width = hidden * (2 if bidirectional else 1)
@@ -43,7 +43,7 @@ class Recurrent(nn.Module):
         )
         self.between = Dropout(dropout, dropout_kind)
         self.recurrent_rate = dropout if dropout_kind == "gal" else 0.0
-        self.dropconnect, self.cell, self.outputs = dropconnect, cell, width
+        self.cell, self.outputs = cell, width
         if cell != "gru":
             for name, weight in self.named_parameters():
                 if "bias_hh" in name:
@@ -74,12 +74,7 @@ class Recurrent(nn.Module):
 
     def weights_of(self, layer: nn.RNNBase) -> list[Tensor]:
         """Four for each direction: input, recurrent, and their biases."""
-        weights = [getattr(layer, name) for names in layer._all_weights for name in names]
-        if self.training and self.dropconnect:
-            weights = [  # the stored weights stay as they are: a masked copy is handed to the kernel
-                w * keep_mask(w, self.dropconnect) if number % 4 == 1 else w for number, w in enumerate(weights)
-            ]
-        return weights
+        return [getattr(layer, name) for names in layer._all_weights for name in names]
 
     def run_padded(self, layer: nn.RNNBase, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         """One layer over padded rows, each direction forward in time, the second over rows turned round.

@@ -27,6 +27,8 @@ from ..files import no_file
 
 FEATURES = 2048
 LINEAGES = {"caffe": ("first", 1.001e-5), "torchvision": ("middle", 1e-5)}
+AT_ONCE = 16
+"""Pictures that go through the network together."""
 
 
 class Bottleneck(nn.Module):
@@ -56,15 +58,11 @@ class Bottleneck(nn.Module):
 class ResNet50(nn.Module):
     """Pictures [n, 3, 224, 224] → features [n, 2048], all ≥ 0. `preprocess` says how its pictures are to be read."""
 
-    def __init__(self, *, preprocess: str = "caffe", stride_on: str | None = None, eps: float | None = None) -> None:
+    def __init__(self, *, preprocess: str = "caffe") -> None:
         super().__init__()
         check_preprocess(preprocess)
-        if stride_on not in (None, "first", "middle"):
-            raise LangevinError(
-                f'expected stride_on "first" or "middle", got "{stride_on}"; leave it out to follow preprocess'
-            )
         self.preprocess = preprocess
-        stride_on, eps = stride_on or LINEAGES[preprocess][0], LINEAGES[preprocess][1] if eps is None else eps
+        stride_on, eps = LINEAGES[preprocess]
         self.conv1 = nn.Conv2d(3, 64, 7, 2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(64, eps)
         self.maxpool = nn.MaxPool2d(3, 2, padding=1)
@@ -83,15 +81,13 @@ class ResNet50(nn.Module):
         return x.mean((2, 3))
 
 
-def load_resnet50(
-    path: Path, *, preprocess: str = "caffe", stride_on: str | None = None, eps: float | None = None
-) -> ResNet50:
+def load_resnet50(path: Path, *, preprocess: str = "caffe") -> ResNet50:
     """The network with the weights of an `.npz` or `.safetensors` file, in evaluation mode, float32.
 
-    `stride_on` and `eps` follow the lineage named by `preprocess` unless given. A classifier head is not read.
+    `preprocess` names the lineage. A classifier head is not read.
     """
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
-        network = ResNet50(preprocess=preprocess, stride_on=stride_on, eps=eps)
+        network = ResNet50(preprocess=preprocess)
     weights = {name: tensor for name, tensor in _read(Path(path)).items() if not name.startswith("fc.")}
     wanted = network.state_dict()
     for name in wanted:
@@ -102,12 +98,12 @@ def load_resnet50(
     return network.eval().requires_grad_(False)
 
 
-def picture_features(network: ResNet50, paths: Sequence[Path], batch_size: int = 16) -> Tensor:
+def picture_features(network: ResNet50, paths: Sequence[Path]) -> Tensor:
     """Features of picture files, [pictures, 2048], on the processor."""
     device, rows = network.conv1.weight.device, []
     with torch.no_grad():
-        for start in range(0, len(paths), batch_size):
-            pictures = [read_image(p, preprocess=network.preprocess) for p in paths[start : start + batch_size]]
+        for start in range(0, len(paths), AT_ONCE):
+            pictures = [read_image(p, preprocess=network.preprocess) for p in paths[start : start + AT_ONCE]]
             rows.append(network(torch.stack(pictures).to(device)).cpu())
     return torch.cat(rows) if rows else torch.zeros(0, FEATURES)
 

@@ -42,11 +42,6 @@ def accuracy(correct: Tensor) -> float:
     return filled(correct).double().mean().item()
 
 
-def error(correct: Tensor) -> float:
-    """Share of wrong answers."""
-    return 1 - accuracy(correct)
-
-
 @dataclass(frozen=True)
 class Reliability:
     """The bins that hold items, from low to high confidence: bin b is (lower, upper]."""
@@ -109,13 +104,13 @@ def auroc(positive: Tensor, negative: Tensor) -> float:
     return float((rank[:n].sum() - n * (n + 1) / 2) / (n * m))
 
 
-def calibration_metrics(log_probs: Tensor, labels: Tensor, bins: int = 15) -> dict[str, float]:
+def calibration_metrics(log_probs: Tensor, labels: Tensor) -> dict[str, float]:
     """All of the above from averaged log-probabilities of [items, classes]."""
     p = log_probs.double().exp()
     confidence, correct = top_label(p, labels)
     return {
-        "nll": nll(log_probs, labels), "brier": brier(p, labels), "error": error(correct),
-        "ece": ece(confidence, correct, bins), "ece_equal_mass": ece(confidence, correct, bins, equal_mass=True),
+        "nll": nll(log_probs, labels), "brier": brier(p, labels), "error": 1 - accuracy(correct),
+        "ece": ece(confidence, correct), "ece_equal_mass": ece(confidence, correct, equal_mass=True),
     }
 
 

@@ -99,15 +99,19 @@ def suggested_thinning(time: float) -> int:
     return 1 if math.isnan(time) else max(1, round(time))
 
 
-def project(tensor: Tensor, name: str, count: int = 4) -> Array:
-    """`count` projections u·θ/√d of a tensor of d weights on directions of random signs, fixed by its name.
+DIRECTIONS = 4
+"""On which the weights of a layer are projected."""
+
+
+def project(tensor: Tensor, name: str) -> Array:
+    """DIRECTIONS projections u·θ/√d of a tensor of d weights on directions of random signs, fixed by its name.
 
     A random direction sees all weights of a layer at once, so a few of them stand for the layer; E(u·Δ/√d)² = ‖Δ‖²/d.
     """
     generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
     flat = tensor.detach().double().flatten().cpu()
     made = []
-    for _ in range(count):
+    for _ in range(DIRECTIONS):
         signs = torch.randint(0, 2, flat.shape, generator=generator, dtype=torch.int8).double().mul_(2).sub_(1)
         made.append(float(signs @ flat) / math.sqrt(len(flat)))
     return np.array(made)

@@ -25,7 +25,6 @@ from ..models.stacked import StackedLanguageModel, on_tensors
 from ..models.stacked_captioner import StackedCaptioner
 from ..models.vmapped import vmappable
 from ..store.samples import Sample, SampleStore, weights
-from ..store.select import choose
 from .average import refuse_few_classes
 
 Source = Sample | Mapping[str, Tensor] | nn.Module
@@ -57,10 +56,9 @@ class Prediction:
 class Ensemble:
     """S samples of the weights of one model, run as one.
 
-    `samples` is a store, or samples, dicts of tensors, or modules; `select` and `n` choose among them, after the first
-    `discard`: in a store, n of each chain. Weights stay in memory, on the device of the model, if they fit into
-    `memory` bytes (half of what is free, unless given); otherwise each call reads and runs one chunk of samples after
-    the other.
+    `samples` is a store, of which all are taken, or samples (such as `SampleStore.select` gives), dicts of tensors, or
+    modules. Weights stay in memory, on the device of the model, if they fit into `memory` bytes (half of what is free,
+    unless given); otherwise each call reads and runs one chunk of samples after the other.
 
     `plan` "batched" multiplies by the weights of all samples at once, "loop" runs sample after sample through torch's
     fused kernels, "auto" takes the faster of the two by the shape of the input. They agree but for rounding.
@@ -74,12 +72,14 @@ class Ensemble:
     """
 
     def __init__(
-        self, model: nn.Module, samples: SampleStore | Iterable[Source], select: str = "backward", n: int | None = None,
-        *, discard: int = 0, memory: int | None = None, plan: str = "auto",
+        self, model: nn.Module, samples: SampleStore | Iterable[Source], *, memory: int | None = None,
+        plan: str = "auto",
     ) -> None:
         if plan not in PLANS:
             raise LangevinError(f"plan must be one of {', '.join(PLANS)}, got {plan!r}")
-        self.sources = chosen_sources(samples, select, n, discard)
+        self.sources = list[Source](samples.read() if isinstance(samples, SampleStore) else samples)
+        if not self.sources:
+            raise LangevinError("an ensemble needs at least one sample, got none; train longer or discard fewer")
         self.model, self.plan, self.twin = model, plan, vmappable(model)
         own = weights(model)
         self.shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
@@ -123,26 +123,22 @@ class Ensemble:
         return pieces[0] if len(pieces) == 1 else on_tensors(lambda *parts: torch.cat(parts), *pieces)
 
     @torch.no_grad()
-    def log_probs(
-        self, *inputs: Any, carry: Any = None, each: bool = False, method: str = "forward", **options: Any
-    ) -> Prediction:
+    def log_probs(self, *inputs: Any, carry: Any = None, each: bool = False, **options: Any) -> Prediction:
         """log p of the classes on the last axis of the model's (first) output, averaged over the samples.
 
         With `each` those of all samples are kept too; without, a loop over samples holds one of them at a time.
         """
-        return self._average(of_classes, self._run(inputs, carry, method, options), each)
+        return self._average(of_classes, self._run(inputs, carry, "forward", options), each)
 
     @torch.no_grad()
-    def score(
-        self, *inputs: Any, targets: Tensor, carry: Any = None, method: str = "forward", **options: Any
-    ) -> Prediction:
+    def score(self, *inputs: Any, targets: Tensor, carry: Any = None, **options: Any) -> Prediction:
         """log p of the observed targets alone, averaged and of each sample."""
 
         def of_targets(logits: Tensor) -> Tensor:
             wanted = targets.to(logits.device).expand(len(logits), *targets.shape)
             return -F.cross_entropy(logits.flatten(0, -2), wanted.flatten(), reduction="none").view(wanted.shape)
 
-        return self._average(of_targets, self._run(inputs, carry, method, options), True)
+        return self._average(of_targets, self._run(inputs, carry, "forward", options), True)
 
     def _average(self, log_p: Callable[[Tensor], Tensor], results: Iterator[Any], each: bool) -> Prediction:
         log_sum, kept, carries = None, [], []
@@ -239,18 +235,6 @@ class _Method(nn.Module):
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         return getattr(self.model, self.method)(*inputs, **options)
-
-
-def chosen_sources(
-    samples: SampleStore | Iterable[Source], select: str, n: int | None, discard: int
-) -> list[Source]:
-    """n samples of each chain of a store, or n of a list."""
-    if isinstance(samples, SampleStore):
-        return list(samples.select(select, n, discard=discard))
-    found = list(samples)[discard:]
-    if not found:
-        raise LangevinError("an ensemble needs at least one sample, got none; train longer or discard fewer")
-    return choose(found, select, n)
 
 
 def of_classes(logits: Tensor) -> Tensor:

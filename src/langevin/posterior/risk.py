@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import torch
@@ -62,11 +61,6 @@ def risk_coverage(scores: Tensor, correct: Tensor) -> RiskCoverage:
     return RiskCoverage(score, accepted / len(s), wrong / accepted)
 
 
-def aurc(scores: Tensor, correct: Tensor) -> float:
-    """Area under the risk-coverage curve; smaller is better."""
-    return risk_coverage(scores, correct).aurc
-
-
 def best_statistic(given: Uncertain, labels: Tensor) -> tuple[str, dict[str, float]]:
     """The statistic whose ranking has the least area under the risk-coverage curve, and the area of each.
 
@@ -74,7 +68,8 @@ def best_statistic(given: Uncertain, labels: Tensor) -> tuple[str, dict[str, flo
     `learn_threshold`.
     """
     correct = given.label == labels.to(given.label)
-    areas = {name: aurc(uncertainty_score(name, given), correct) for name in statistics_of(given.samples)}
+    scores = {name: uncertainty_score(name, given) for name in statistics_of(given.samples)}
+    areas = {name: risk_coverage(score, correct).aurc for name, score in scores.items()}
     return min(areas, key=lambda name: areas[name]), areas
 
 
@@ -135,7 +130,7 @@ class DecisionRule:
 
 def learn_threshold(
     scores: Tensor, correct: Tensor, *, risk: float = 0.05, confidence: float = 0.95, statistic: str = "entropy",
-    comparisons: int = 1, coverages: Sequence[float] = COVERAGES,
+    comparisons: int = 1,
 ) -> DecisionRule:
     """The largest threshold whose risk on new data is at most `risk`, except with probability 1 − confidence.
 
@@ -153,7 +148,7 @@ def learn_threshold(
     check_share("confidence", confidence)
     if comparisons < 1:
         raise LangevinError(f"expected comparisons to count the statistics compared, 1 or more, got {comparisons}")
-    points = grid(s, right, coverages)
+    points = grid(s, right)
     delta = (1 - confidence) / (len(points) * comparisons)
     for threshold, accepted, errors in reversed(points):
         if binomial_cdf(errors, accepted, risk) <= delta:
@@ -199,23 +194,19 @@ def threshold_at_coverage(
     )
 
 
-def grid(scores: Tensor, right: Tensor, coverages: Sequence[float]) -> list[Point]:
-    """(threshold, accepted, errors) at each coverage of the grid, outward; the ranks looked at depend on N alone.
+def grid(scores: Tensor, right: Tensor) -> list[Point]:
+    """(threshold, accepted, errors) at each of COVERAGES, outward; the ranks looked at depend on N alone.
 
     Ties may leave fewer accepted than asked, even none: such a point can promise nothing and still counts in J.
     """
-    if not coverages or not all(0 < c <= 1 for c in coverages):
-        raise LangevinError(f"expected coverages above 0 and at most 1, got {list(coverages)}")
     total = len(scores)
     ordered, order = scores.sort()
     wrong = torch.cat([right.new_zeros(1), (1 - right[order]).cumsum(0)])
     points = []
-    for k in sorted({math.floor(c * total + 1e-9) for c in coverages} - {0}):
+    for k in sorted({math.floor(c * total + 1e-9) for c in COVERAGES} - {0}):
         threshold = math.inf if k == total else float(ordered[k])
         accepted = total if k == total else int(torch.searchsorted(ordered, ordered[k]))
         points.append((threshold, accepted, int(wrong[accepted])))
-    if not points:
-        raise LangevinError(f"expected enough validation items for a coverage of {max(coverages):g}, got {total}")
     return points
 
 

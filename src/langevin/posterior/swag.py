@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..errors import LangevinError
-from ..store.samples import Sample, load_weights
+from ..store.samples import Sample
 
 
 def weight_average(samples: Sequence[Sample]) -> dict[str, Tensor]:
@@ -34,8 +34,3 @@ def weight_average(samples: Sequence[Sample]) -> dict[str, Tensor]:
         for name, summed in total.items():
             summed += tensors[name]
     return last | {name: (summed / len(samples)).to(last[name].dtype) for name, summed in total.items()}
-
-
-def load_weight_average(model: nn.Module, samples: Sequence[Sample]) -> None:
-    """Put the mean of the weights into a model of their shape."""
-    load_weights(model, weight_average(samples), "the average of the weights")

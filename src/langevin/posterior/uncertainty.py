@@ -120,17 +120,17 @@ class TokenSummary:
 class PredictiveMoments:
     """Takes log p_s of [items, classes] sample after sample and keeps mean, spread, mean entropy and votes.
 
-    Memory is two tensors of [items, classes] however many samples come. Sums are made in `dtype`: mutual information
+    Memory is two tensors of [items, classes] however many samples come. Sums are made in float64: mutual information
     is a small difference of entropies, float32 leaves it an error of about 10⁻⁶.
     """
 
-    def __init__(self, dtype: torch.dtype = torch.float64) -> None:
-        self.dtype, self.count = dtype, 0
+    def __init__(self) -> None:
+        self.count = 0
         self.votes: list[Tensor] = []
 
     def add(self, log_probs: Tensor) -> None:
         """One more sample's log-probabilities of the same items."""
-        log_p = checked(log_probs).to(self.dtype)
+        log_p = checked(log_probs).double()
         p = log_p.exp()
         if self.count == 0:
             self.mean, self.squares = torch.zeros_like(p), torch.zeros_like(p)
@@ -139,7 +139,7 @@ class PredictiveMoments:
             raise LangevinError(f"expected predictions of {list(self.mean.shape)} as from the samples before, "
                                 f"got {list(p.shape)}; let every sample predict the same items")
         self.count += 1
-        self.entropy -= (p * log_p.clamp_min(torch.finfo(self.dtype).min)).sum(-1)  # 0·log 0 = 0
+        self.entropy -= (p * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(-1)  # 0·log 0 = 0
         step = p - self.mean
         self.mean += step / self.count
         self.squares += step * (p - self.mean)  # Welford
@@ -151,7 +151,7 @@ class PredictiveMoments:
             raise LangevinError("a prediction needs at least one sample, got none")
         label = self.mean.argmax(-1)
         total, aleatoric = torch.special.entr(self.mean).sum(-1), self.entropy / self.count
-        against = torch.stack([(vote != label).to(self.dtype) for vote in self.votes]).mean(0)
+        against = torch.stack([(vote != label).double() for vote in self.votes]).mean(0)
         return Predictive(
             probabilities=self.mean.clone(), std=torch.sqrt(self.squares / max(self.count - 1, 1)), label=label,
             total=total, aleatoric=aleatoric, disagreement=against, samples=self.count,
@@ -159,9 +159,9 @@ class PredictiveMoments:
         )
 
 
-def predictive(log_probs: Tensor | Iterable[Tensor], dtype: torch.dtype = torch.float64) -> Predictive:
+def predictive(log_probs: Tensor | Iterable[Tensor]) -> Predictive:
     """All samples at once: [samples, items, classes], or an iterable of [items, classes]."""
-    moments = PredictiveMoments(dtype)
+    moments = PredictiveMoments()
     for sample in log_probs:
         moments.add(sample)
     return moments.result()

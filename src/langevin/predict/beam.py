@@ -45,7 +45,6 @@ def beam_search(
     top: int = 1,
     alpha: float = 0.0,
     max_length: int = 20,
-    early_stop: bool = True,
 ) -> list[list[Hypothesis]]:
     """score(w₁…w_L) = Σ log p(wᵢ | w₁…wᵢ₋₁) / L^α, the end word counted as w_L; α = `alpha` = 0 is the plain sum.
 
@@ -59,9 +58,8 @@ def beam_search(
     A caption has at most `max_length` words; after that many only the end word may follow, at its honest price.
 
     Returns per image the `top` best finished hypotheses, best first; fewer only where there are too few captions of
-    probability above zero. An image is done when its beam holds nothing unfinished or, with `early_stop`, when no
-    continuation can enter its `top` best, so that both give the same result: Σ log p only falls, and no length divides
-    it by more than (max_length + 1)^α.
+    probability above zero. An image is done when its beam holds nothing unfinished, or when no continuation can enter
+    its `top` best: Σ log p only falls, and no length divides it by more than (max_length + 1)^α.
     """
     check_settings(beam, top, alpha, max_length)
     if begin.dim() != 2 or not 0 <= end < begin.shape[1]:
@@ -72,7 +70,7 @@ def beam_search(
     log_probs = begin
     for round_ in range(max_length + 1):
         parents = search.advance(log_probs, only_end=round_ == max_length)
-        rows, tokens = search.retire(parents, early_stop)
+        rows, tokens = search.retire(parents)
         if not len(rows):
             break
         reorder(rows)
@@ -195,13 +193,11 @@ class _Beams:
         self.best_tokens[self.image] = torch.cat([self.best_tokens[self.image], self.tokens], 1).gather(1, history)
         self.best_words[self.image] = torch.cat([self.best_words[self.image], self.words], 1).gather(1, history)
 
-    def retire(self, parents: Tensor, early_stop: bool) -> tuple[Tensor, Tensor]:
+    def retire(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Let images go that are done; gives the old rows of the new rows, and the last word of each."""
         live = self.live
-        keep = live.any(1)
-        if early_stop:
-            hope = self.score(self.total.where(live, NOTHING), self.longest).amax(1)
-            keep &= self.best_score[self.image, -1] < hope  # equal is not enough: the older would stand first
+        hope = self.score(self.total.where(live, NOTHING), self.longest).amax(1)
+        keep = live.any(1) & (self.best_score[self.image, -1] < hope)  # of equal ones the older would stand first
         self.image, self.total, self.length = self.image[keep], self.total[keep], self.length[keep]
         self.finished, self.tokens, self.words = self.finished[keep], self.tokens[keep], self.words[keep]
         live = live[keep]

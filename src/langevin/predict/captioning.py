@@ -180,15 +180,11 @@ class Captioning:
         samples, skipped = select(folder, selection)
         vocabulary, width = folder.vocabulary, int(folder.origin["feature_width"])
         model = build_captioner(folder.recipe, width, len(vocabulary)).to(prepare_device(folder.recipe))
-        return cls(folder, vocabulary, as_one(model, samples), samples, skipped, width)
+        return cls(folder, vocabulary, Ensemble(model, samples, plan="batched"), samples, skipped, width)
 
     def ensemble_of(self, samples: list[Any]) -> Ensemble:
         """Some samples of the run, one alone perhaps."""
-        return as_one(self.ensemble.model, samples)
-
-
-def as_one(model: torch.nn.Module, samples: list[Any]) -> Ensemble:
-    return Ensemble(model, samples, "forward", plan="batched")
+        return Ensemble(self.ensemble.model, samples, plan="batched")
 
 
 def caption_images(

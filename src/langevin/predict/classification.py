@@ -86,7 +86,7 @@ class Classifier:
 
     @property
     def has_dropout(self) -> bool:
-        return bool(self.recipe.model.dropout or self.recipe.model.dropconnect)
+        return bool(self.recipe.model.dropout)
 
     def open_task(self) -> ClassifyTask:
         """The labelled sentences that the run was trained, validated and tested on; these must still be there."""

@@ -15,8 +15,9 @@ from torch import Tensor, nn
 from ..errors import LangevinError
 from ..posterior.average import LogMean, members_of
 from ..posterior.calibration import ece
-from ..posterior.swag import load_weight_average
+from ..posterior.swag import weight_average
 from ..store.folder import RunFolder
+from ..store.samples import load_weights
 from ..store.select import name_of_last
 from ..tasks import Task, model_of
 from ..training.loop import prepare_device
@@ -41,7 +42,7 @@ def add_models(
     model = task.build_model().to(prepare_device(folder.recipe))
     own = [sample for sample in samples if sample.chain == samples[-1].chain]
     middle = copy.deepcopy(model)
-    load_weight_average(middle, own)
+    load_weights(middle, weight_average(own), "the average of the weights")
     label = "weights averaged" + (f" (chain {own[0].chain})" if len(own) < len(samples) else "")
     last = name_of_last(result["select"])
     members = {last: members_of(model, samples[-1:]), f"average of {len(samples)}": members_of(model, samples)}

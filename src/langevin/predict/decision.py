@@ -21,7 +21,6 @@ from ..posterior.calibration import auroc
 from ..posterior.risk import (
     DecisionRule,
     RiskCoverage,
-    aurc,
     best_statistic,
     binomial_cdf,
     learn_threshold,
@@ -195,7 +194,7 @@ def chosen_on_validation(folder: RunFolder) -> dict[str, str]:
     facts, chosen = folder.origin, dict[str, str]()
     if folder.recipe.run.patience is not None:
         chosen["when to stop"] = "train with patience=none"
-    if "temperature_choice" in facts:
+    if "temperature_choice" in facts:  # of runs that were made when validation could choose it
         chosen["the temperature"] = "name a temperature"
     teacher = Path(facts["teacher"]["run"]) if "teacher" in facts else None
     if teacher is not None and (teacher / RECIPE).is_file():
@@ -233,7 +232,7 @@ def ranking(part: Judged) -> dict[str, Any]:
     some_of_both = bool(correct.any()) and not bool(correct.all())
     return {
         "sentences": len(correct), "empty": part.empty, "error": 1 - correct.double().mean().item(), "aurc": areas,
-        "best": min(areas, key=lambda name: areas[name]), "oracle": aurc((~correct).double(), correct),
+        "best": min(areas, key=lambda name: areas[name]), "oracle": risk_coverage((~correct).double(), correct).aurc,
         "error_auroc": {name: auroc(part.scores(name)[~correct], part.scores(name)[correct]) for name in curves}
         if some_of_both else None,
         "risk_at": {name: {f"{c:g}": risk_at(curve, c) for c in RISK_AT} for name, curve in curves.items()},

@@ -18,7 +18,7 @@ from ..posterior.ensemble import Ensemble
 from ..posterior.uncertainty import predictive
 from ..recipe import Recipe, SentenceData
 from ..store.samples import Sample
-from .captioning import AveragedDecoder, Search, as_one, describe, search_captions, word_probabilities
+from .captioning import AveragedDecoder, Search, describe, search_captions, word_probabilities
 from .classification import encode_texts
 from .explain import as_prompt, with_start
 from .generate import generate
@@ -36,9 +36,7 @@ class Predictor:
         self.model, self.samples = model.eval(), list(samples)
         self.recipe, self.vocabulary, self.facts = recipe, vocabulary, facts
         self.device = next(model.parameters()).device
-        self.ensemble = as_one(model, self.samples) if recipe.task == "caption" else Ensemble(
-            model, self.samples, "forward"
-        )
+        self.ensemble = Ensemble(model, self.samples, plan="batched" if recipe.task == "caption" else "auto")
 
     def __len__(self) -> int:
         """How many samples are averaged."""

@@ -25,6 +25,10 @@ DATA_TABLES: dict[str, type[TextData] | type[SentenceData] | type[CaptionData]] 
 
 MACHINE_KEYS = ("device", "threads", "checkpoint_minutes")
 """Settings of the run table that say where it runs, not what it computes."""
+GONE: dict[str, dict[str, Any]] = {
+    "model": {"dropconnect": 0.0}, "run": {"temperature_ramp": 0.0, "poly_offset": 1.0, "poly_power": 0.55},
+}
+"""Keys that recipes once had, and their defaults: runs wrote their whole recipe, so those of that time name them."""
 
 
 class Recipe(Table):
@@ -40,7 +44,8 @@ class Recipe(Table):
     @model_validator(mode="before")
     @classmethod
     def _data_of_the_task(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """The task says which keys the data table may have."""
+        """Keys that are gone are forgotten; the task says which keys the data table may have."""
+        values = without_gone(values)
         cls_of_data = DATA_TABLES.get(values.get("task", "language-model"))
         if cls_of_data is None or not isinstance(values.get("data", {}), dict):
             return values
@@ -60,6 +65,20 @@ class Recipe(Table):
         return self.model_dump(mode="json", exclude={"run": set(MACHINE_KEYS)})
 
 
+def without_gone(values: dict[str, Any]) -> dict[str, Any]:
+    """Recipe tables without the keys that did nothing at their defaults; any other value asks for what is not there."""
+    for table, keys in GONE.items():
+        there = values.get(table)
+        if not isinstance(there, dict):
+            continue
+        for key in keys.keys() & there.keys():
+            if there[key] != keys[key]:
+                raise ValueError(f"{table}.{key} is gone: expected {keys[key]:g}, which does nothing, or no such key, "
+                                 f"got {there[key]!r}; leave it out")
+        values = values | {table: {key: value for key, value in there.items() if key not in keys}}
+    return values
+
+
 def toml_value(value: Any) -> str:
     """As JSON writes it, but for the signs that TOML wants otherwise: no surrogate pairs, and DEL escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -77,10 +96,8 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
-def load_recipe(
-    name_or_path: str | Path | None, overrides: Iterable[str] = (), preset: Literal["paper", "authors"] = "paper"
-) -> Recipe:
-    """Read a recipe (a shipped name or a TOML file; None: the defaults), apply a preset, then `key=value` overrides."""
+def load_recipe(name_or_path: str | Path | None, overrides: Iterable[str] = ()) -> Recipe:
+    """Read a recipe (a shipped name or a TOML file; None: the defaults) and apply `key=value` overrides."""
     values: dict[str, Any] = {}
     if name_or_path is not None:
         path = shipped().get(str(name_or_path), Path(name_or_path))
@@ -91,36 +108,9 @@ def load_recipe(
             values = tomllib.loads(path.read_text("utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise LangevinError(f"{path} is not valid TOML: {error}") from None
-    settings = authors_settings(validate(values)) if preset == "authors" else []
-    for override in [*settings, *overrides]:
+    for override in overrides:
         apply_override(values, override)
     return validate(values)
-
-
-def authors_settings(recipe: Recipe) -> list[str]:
-    """What the authors' released code did where it differs from the printed paper, as overrides of a recipe."""
-    if recipe.sampler.name in ("sgd", "sgld") and isinstance(recipe.data, TextData):
-        return authors_of_penn_treebank(recipe, recipe.data)
-    noisy = ["temperature=2/N"] if recipe.sampler.name == "psgld" else []
-    preconditioned = ["beta=0.9", "eps=1e-6", "eps_inside=true"] if recipe.sampler.name in ("psgld", "rmsprop") else []
-    return [*noisy, *preconditioned, "clip_norm=5", *THEANO]
-
-
-THEANO = ("clip=always", "init=authors", "init_scale=0.05", "forget_bias=3")
-"""Of the code behind all but the successive batches, which ran in Lua. Its clipping never let a gradient pass."""
-
-
-def authors_of_penn_treebank(recipe: Recipe, data: TextData) -> list[str]:
-    """SGD and SGLD, no prior, at lr 1 of a loss summed over the window: our lr of `window`, norms of 1/window.
-
-    With random batches the noise was √(2/N), a temperature of 1/window; with successive ones √2/M for M = N/window
-    sequences, and gradients were clipped as in the recipe. The large model had a dropout of 0.65.
-    """
-    random = data.batching == "random"
-    temperature = f"{1 / data.window}" if random else f"{data.window}/N"
-    noisy = [f"temperature={temperature}", "prior_var=none"] if recipe.sampler.name == "sgld" else []
-    dropped = ["dropout=0.65"] if recipe.model.dropout and recipe.model.hidden >= 1500 else []
-    return [*noisy, *dropped, *([f"clip_norm={5 / data.window}", *THEANO] if random else [])]
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:
@@ -150,6 +140,8 @@ def locate(key: str) -> tuple[str | None, str]:
     if key in TABLES:
         inside = ", ".join(f"{key}.{name}" for name in sorted({n for cls in TABLES[key] for n in cls.model_fields}))
         raise LangevinError(f"{key!r} is a table of the recipe, expected one of its keys: {inside}")
+    if any(table in ("", where) and name in keys for where, keys in GONE.items()):
+        raise LangevinError(f"recipe key {key!r} is gone; leave it out")
     raise LangevinError(f"unknown recipe key {key!r}{nearest(name, all_keys())}")
 
 
@@ -172,7 +164,10 @@ def explain(problem: Any) -> str:
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
     if problem["loc"][:2] == ("sampler", "temperature"):  # may be of several kinds, and pydantic complains of each
-        return (f"sampler.temperature: expected a number of 0 or more, one over N such as '2/N', or 'auto', got "
+        if problem["input"] == "auto":
+            return ("temperature = 'auto' is gone, it did no better than a fixed number: set one; 0.1 for characters, "
+                    "0.05 for words, 0.01 for sentences of a few thousand, 0 for no noise")
+        return (f"sampler.temperature: expected a number of 0 or more, or one over N such as '2/N', got "
                 f"{problem['input']!r}")
     return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"
 

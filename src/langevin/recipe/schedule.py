@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..samplers.schedules import Schedule, constant, cosine_cyclical, polynomial, step_decay
+from ..samplers.schedules import Schedule, constant, cosine_cyclical, step_decay
 from . import Run
 
 
@@ -18,12 +18,10 @@ class Pace:
         self.total = steps(run.epochs)
         self.burn_in = steps(run.burn_in) if run.burn_in else 0
         self.interval = max(1.0, run.sample_every * steps_per_epoch)
-        self.ramp = steps(run.temperature_ramp) if run.temperature_ramp else 0
         self.cycle = steps(run.cycle)
         choices: dict[str, Schedule] = {
             "constant": constant(),
             "step": step_decay(steps(run.decay_after), steps(run.decay_every), run.decay_factor),
-            "polynomial": polynomial(steps(run.poly_offset), run.poly_power),
             "cyclical": self._cyclical(cosine_cyclical(self.cycle, run.cycle_floor)),
         }
         self.factor = choices[run.lr_schedule]
@@ -41,14 +39,10 @@ class Pace:
         return self.base_lr * self.factor(step)
 
     def temperature_at(self, step: int) -> float:
-        """Burn-in's own temperature, then a linear rise over the ramp, then the sampler's; 0 while a cycle explores."""
-        start = self.temperature if self.run.burn_in_temperature is None else self.run.burn_in_temperature
-        if step < self.burn_in:
-            return start
-        if self.explores(step):
-            return 0.0
-        risen = 1.0 if not self.ramp else min(1.0, (step - self.burn_in + 1) / self.ramp)
-        return start + (self.temperature - start) * risen
+        """Burn-in's own temperature, then the sampler's; 0 while a cycle explores."""
+        if step < self.burn_in and self.run.burn_in_temperature is not None:
+            return self.run.burn_in_temperature
+        return 0.0 if self.explores(step) else self.temperature
 
     def is_record(self, step: int) -> bool:
         """Whether to validate after this many steps."""

@@ -27,7 +27,6 @@ class Model(Table):
     dropout_kind: Literal["naive", "gal", "gaussian"] = Field(
         "naive", description="naive: new masks at each step; gal: one for a sequence; gaussian: noise that multiplies"
     )
-    dropconnect: float = Field(0.0, ge=0, lt=1, description="share of recurrent weights dropped in each batch")
     tied: bool = Field(False, description="one matrix for embedding and output")
     init: Literal["fan", "uniform", "authors"] = Field(
         "fan", description="of the first weights: by fan-in, uniform, or as the authors did"
@@ -47,8 +46,8 @@ class SamplerSettings(Table):
 
     name: str = Field("psgld", description="sgld, psgld, sghmc, sgnht, santa; or sgd, rmsprop, adagrad, momentum")
     lr: float = Field(2e-3, gt=0, description="learning rate: step size of the mean loss")
-    temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^([0-9.]+/N|auto)$")] | None = Field(
-        None, description="a number; one over N like '2/N'; or 'auto': by validation; None: 1, of optimisers 0"
+    temperature: Annotated[float, Field(ge=0)] | Annotated[str, Field(pattern=r"^[0-9.]+/N$")] | None = Field(
+        None, description="a number, or one over N like '2/N'; None: 1, of optimisers 0"
     )
     prior_var: float | None = Field(None, gt=0, description="variance of the Gaussian prior; None: flat")
     preconditioner: Literal["rmsprop", "adagrad"] | None = Field(
@@ -84,9 +83,7 @@ class SamplerSettings(Table):
     def resolved(self, num_data: float) -> tuple[str, dict[str, Any]]:
         """Name of the sampler and the settings to build it with; an optimiser becomes its sampler at T = 0."""
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
-        if self.temperature == "auto":
-            given["temperature"] = 1.0  # stands for the number until `tune` has found it
-        elif isinstance(self.temperature, str):
+        if isinstance(self.temperature, str):
             given["temperature"] = float(self.temperature.removesuffix("/N")) / num_data
         twin = dict(OPTIMISERS.get(self.name, {"name": self.name}))
         base = {"temperature": 0.0 if self.name in OPTIMISERS else 1.0}
@@ -100,15 +97,12 @@ class Run(Table):
     burn_in: float = Field(4, ge=0, description="epochs before the first sample may be kept")
     sample_every: float = Field(0.5, gt=0, description="epochs between samples")
     burn_in_temperature: float | None = Field(None, ge=0, description="None: the sampler's; 0: optimise first")
-    temperature_ramp: float = Field(0, ge=0, description="epochs after burn-in over which the temperature rises")
-    lr_schedule: Literal["constant", "step", "polynomial", "cyclical"] = Field(
-        "constant", description="constant, step, polynomial or cyclical"
+    lr_schedule: Literal["constant", "step", "cyclical"] = Field(
+        "constant", description="constant, step or cyclical"
     )
     decay_after: float = Field(10, ge=0, description="step: epochs at the full rate")
     decay_every: float = Field(1, gt=0, description="step: epochs between falls")
     decay_factor: float = Field(0.5, gt=0, le=1, description="step: of each fall")
-    poly_offset: float = Field(1, gt=0, description="polynomial: epochs, a in (1 + t/a)^-power")
-    poly_power: float = Field(0.55, ge=0, description="polynomial: how fast the rate falls")
     cycle: float = Field(4, gt=0, description="length of a cosine cycle; cycles start after burn-in")
     cycle_floor: float = Field(0.0, ge=0, le=1, description="rate at the end of a cycle, of that at its beginning")
     cycle_explore: float = Field(0.0, ge=0, lt=1, description="first part of each cycle: no noise, no samples")

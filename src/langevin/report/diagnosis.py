@@ -9,6 +9,8 @@ from rich.text import Text
 
 from .terminal import table
 
+WORST = 6
+"""Lines of predictions."""
 GOOD = ("mixing", "mixing within one mode")
 DOUBTS = {
     "configurational": "not trusted, no more than a hint: a flat prior does not confine the weights",
@@ -22,10 +24,10 @@ def diagnosis_page(result: dict[str, Any]) -> Group:
     return Group(mixing_table(result), layers_table(result), *temperature_table(result), *verdict_lines(result))
 
 
-def mixing_table(result: dict[str, Any], rows: int = 6) -> Group:
+def mixing_table(result: dict[str, Any]) -> Group:
     """The held-out log-likelihood, then the predictions that agree least."""
     first, *probes = result["function"].items()
-    worst = sorted(probes, key=lambda item: -(item[1]["r_hat"] or 0))[:rows]
+    worst = sorted(probes, key=lambda item: -(item[1]["r_hat"] or 0))[:WORST]
     title = f"{', '.join(result['runs'])}: {result['chains']} × {result['draws']} samples on {result['split']}"
     return table(title, ("prediction", "mean", "std", "R-hat", "effective samples", "correlation time"), [
         (name, figure(n["mean"]), figure(n["std"]), figure(n["r_hat"], 3), figure(n["ess"], 3), figure(n["time"], 3))

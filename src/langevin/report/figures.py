@@ -155,10 +155,10 @@ def draw_points(
     axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))  # never over the points
 
 
-def embed_2d(features: Tensor, seed: int, perplexity: float = 30.0) -> Tensor:
+def embed_2d(features: Tensor) -> Tensor:
     """t-SNE (van der Maaten & Hinton 2008) of [items, dimensions] to [items, 2], started from principal components.
 
-    The perplexity is lowered to a third of the items where there are few. Distances between groups mean little.
+    Its perplexity is 30, or a third of the items where there are few. Distances between groups mean little.
     """
     try:
         from sklearn.manifold import TSNE
@@ -167,8 +167,8 @@ def embed_2d(features: Tensor, seed: int, perplexity: float = 30.0) -> Tensor:
     if features.ndim != 2 or len(features) < 4 or features.shape[1] < 2 or not features.isfinite().all():
         raise LangevinError(f"expected finite features of at least 4 items and 2 dimensions, "
                             f"got shape {list(features.shape)}")
-    reach = min(perplexity, (len(features) - 1) / 3)
-    made = TSNE(n_components=2, init="pca", perplexity=reach, random_state=seed)
+    reach = min(30.0, (len(features) - 1) / 3)
+    made = TSNE(n_components=2, init="pca", perplexity=reach, random_state=0)
     return torch.from_numpy(made.fit_transform(features.detach().cpu().float().numpy()))
 
 

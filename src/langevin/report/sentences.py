@@ -125,9 +125,9 @@ def uncertain_table(result: dict[str, Any]) -> Group:
     return table(title, ("", "sentence", "true", "probability", "predicted", "probability"), rows, words=True)
 
 
-def draw_landscape(path: Path, land: Landscape, circled: int, seed: int = 0) -> None:
+def draw_landscape(path: Path, land: Landscape, circled: int) -> None:
     """t-SNE of the sentences coloured by their class, the least certain circled and numbered as in the table."""
-    points = embed_2d(land.states, seed)
+    points = embed_2d(land.states)
     save_figure(path, lambda axes: draw_points(axes, points, land.labels, land.names, land.scores, circled),
                 size=(7.0, 5.0))
 

@@ -11,6 +11,8 @@ from ..store.select import name_of_last
 from ..training.session import chosen_collection
 from .terminal import curve, duration, table
 
+LINES, COUNTS = 12, 16
+"""Of the learning curve and of the scores by number of samples, so many are shown."""
 MANY = 6
 """Metrics that stand beside each other on 80 columns."""
 
@@ -61,11 +63,11 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def learning_table(summary: dict[str, Any], rows: int = 12) -> Group:
+def learning_table(summary: dict[str, Any]) -> Group:
     """The learning curve, thinned to some lines, with learning rate and temperature at each."""
     history = summary["history"]
     last = len(history) - 1
-    keep = sorted({round(i * last / (rows - 1)) for i in range(rows)})
+    keep = sorted({round(i * last / (LINES - 1)) for i in range(LINES)})
     score = next(iter(history[0]["valid"]))
     made = table(
         f"learning curve, validation {score}: {curve([line['valid'][score] for line in history])}",
@@ -113,10 +115,10 @@ def cell(numbers: dict[str, float], name: str) -> str:
     return number(numbers[name]) if name in numbers else ""
 
 
-def curve_table(curves: dict[str, list[float]], rows: int = 16) -> Group:
+def curve_table(curves: dict[str, list[float]]) -> Group:
     """The score of each collection against the number of samples."""
     total = len(curves["forward"])
-    counts = sorted({round(1 + i * (total - 1) / (rows - 1)) for i in range(rows)})
+    counts = sorted({round(1 + i * (total - 1) / (COUNTS - 1)) for i in range(COUNTS)})
     body = [(str(n), *(f"{curves[how][n - 1]:.4f}" for how in curves)) for n in counts]
     return table("score by number of samples", ("samples", *curves), body)
 

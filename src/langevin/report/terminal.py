@@ -118,11 +118,12 @@ def table(
     return Group(Text(title, style="bold"), made)
 
 
-def curve(values: Sequence[float], width: int = 48) -> str:
+def curve(values: Sequence[float]) -> str:
     """A learning curve in one line of block characters."""
     if not values:
         return ""
-    picked = [values[i * len(values) // min(width, len(values))] for i in range(min(width, len(values)))]
+    width = min(48, len(values))
+    picked = [values[i * len(values) // width] for i in range(width)]
     low, high = min(picked), max(picked)
     scale = (len(BARS) - 1) / (high - low) if high > low else 0
     return "".join(BARS[round((value - low) * scale)] for value in picked)

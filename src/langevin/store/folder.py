@@ -16,6 +16,7 @@ from typing import Any
 import numpy
 import safetensors.torch
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..data.vocabulary import Vocabulary
@@ -130,16 +131,11 @@ class RunFolder:
         path = inside(self.path, CHECKPOINT)
         if not path.exists():
             return None
-        try:  # by hand, through one handle: the file may be replaced by a newer one at any moment
-            with path.open("rb") as file:
-                header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-                start, size = file.tell(), os.fstat(file.fileno()).st_size
-            ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-            if start + max(ends, default=0) != size:
-                raise ValueError(f"expected {start + max(ends, default=0)} bytes, it has {size}")
-            progress: dict[str, Any] = json.loads(header["__metadata__"]["progress"])
+        try:  # one handle: the file may be replaced by a newer one at any moment
+            with safe_open(path, "pt") as file:
+                progress: dict[str, Any] = json.loads(file.metadata()["progress"])
             return progress
-        except (OSError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             raise LangevinError(
                 f"the checkpoint {path} cannot be read ({error}); delete it to start this run again from its recipe"
             ) from None

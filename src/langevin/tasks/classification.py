@@ -193,7 +193,6 @@ def build_classifier(recipe: Recipe, words: int, classes: int, embed: int) -> Se
     model = SentenceClassifier(
         words, classes, cell=m.cell, embed=embed, hidden=m.hidden, layers=m.layers,
         bidirectional=m.bidirectional is not False, dropout=m.dropout, dropout_kind=m.dropout_kind,
-        dropconnect=m.dropconnect,
     )
     initialise(model, m.init, m.init_scale, m.forget_bias, recipe.run.seed)
     return model

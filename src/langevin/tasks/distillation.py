@@ -115,7 +115,7 @@ class DistillTask:
         return scaled
 
     @torch.no_grad()
-    def fit_scale(self, model: nn.Module, split: str = "valid") -> float:
+    def fit_scale(self, model: nn.Module) -> float:
         """The b that minimises Σ KL(p̄ ‖ softmax(b·z)) over validation: on a grid, then by the parabola at its minimum.
 
         Of b the sum holds Σ [log Σ_y exp(b·z_y) − b·Σ_y p̄_y z_y]: one pass, whatever the number of scales.
@@ -123,7 +123,7 @@ class DistillTask:
         model.eval()
         log_sums, linear, items = torch.zeros_like(SCALES), 0.0, 0
         own, carries = None, [None] * len(self.members)
-        for batch in self.batches_of(split):
+        for batch in self.batches_of("valid"):
             z, _, own = self.logits(model, batch, own)
             mean = LogMean()
             for number, member in enumerate(self.members):

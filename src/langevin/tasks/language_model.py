@@ -149,7 +149,7 @@ def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any] | Non
     m = recipe.model
     model = LanguageModel(
         len(vocabulary), cell=m.cell, embed=m.embed or m.hidden, hidden=m.hidden, layers=m.layers, dropout=m.dropout,
-        dropout_kind=m.dropout_kind, dropconnect=m.dropconnect, tied=m.tied,
+        dropout_kind=m.dropout_kind, tied=m.tied,
     )
     initialise(model, m.init, m.init_scale, m.forget_bias, recipe.run.seed)
     return model

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ..errors import LangevinError
 from ..process import available_cores
@@ -16,23 +15,18 @@ from ..store.replacement import replacing
 from ..tasks import open_task
 from .jobs import Job, langevin_command, run_side_by_side
 from .loop import build, prepare_device
-from .session import check_precision, refuse_open_choice
 
 
-def start_chains(
-    recipe: Recipe, out: Path, chains: int, *, overwrite: bool = False, about: dict[str, Any] | None = None
-) -> RunFolder:
+def start_chains(recipe: Recipe, out: Path, chains: int, *, overwrite: bool = False) -> RunFolder:
     """A new folder with one run for each chain, none of them begun. Data and device are checked here, once."""
     if chains < 1:
         raise LangevinError(f"chains must be at least 1, got {chains}")
     prepare_device(recipe)
-    refuse_open_choice(recipe)
-    check_precision(recipe)
     task = open_task(recipe)
     recipes = [recipe_of_chain(recipe, number) for number in range(chains)]
     build(recipes[0], task)
     with replacing(out, recipe) if overwrite else contextlib.nullcontext():
-        return RunFolder.create(out, recipe, task.vocabulary, task.facts | (about or {}), recipes)
+        return RunFolder.create(out, recipe, task.vocabulary, task.facts, recipes)
 
 
 def recipe_of_chain(recipe: Recipe, number: int) -> Recipe:

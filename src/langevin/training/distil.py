@@ -23,7 +23,7 @@ from ..tasks import Task, model_of, open_task
 from ..tasks.distillation import DistillTask
 from ..tasks.language_model import LanguageModelTask
 from .loop import Trainer, build, prepare_device
-from .session import Selection, check_precision, select
+from .session import Selection, select
 
 WORDS = ("level", "running", "min_count", "max_vocab", "tokens", "vocabulary")
 """Keys of the data table that decide what the tokens are."""
@@ -61,7 +61,6 @@ def start_student(
     recipe = student_recipe(folder, hidden, epochs, overrides or [])
     refuse_other_words(recipe, folder.recipe)
     prepare_device(recipe)
-    check_precision(recipe)
     task = open_task(recipe, folder.vocabulary, None if other_data(recipe, folder.recipe) else folder.origin)
     refuse_other_facts(task.facts, folder)
     if teaching.generated and not isinstance(task, LanguageModelTask):

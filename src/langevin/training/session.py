@@ -20,7 +20,6 @@ from ..files import inside
 from ..models.language_model import LanguageModel
 from ..recipe import Recipe
 from ..store.folder import COLLECTION, RunFolder, write_json
-from ..store.processor import REMEDY, bfloat16_is_slow, bfloat16_works
 from ..store.replacement import replacing
 from ..store.samples import Sample
 from ..store.select import COLLECTIONS
@@ -39,31 +38,10 @@ log = logging.getLogger("langevin")
 def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str, Any] | None = None) -> Trainer:
     """A trainer in a new run folder, which remembers what is said `about` it; made when all of the run is built."""
     prepare_device(recipe)
-    refuse_open_choice(recipe)
-    check_precision(recipe)
     task = open_task(recipe)
     parts, facts = build(recipe, task), task.facts | (about or {})
     with replacing(out, recipe) if overwrite else contextlib.nullcontext():
         return Trainer(RunFolder.create(out, recipe, task.vocabulary, facts), task, parts)
-
-
-def refuse_open_choice(recipe: Recipe) -> None:
-    if recipe.sampler.temperature == "auto":
-        raise LangevinError(
-            "temperature is still 'auto', which 'langevin train' and BayesianTextClassifier choose before they train; "
-            "name a number here, or call tune.with_chosen_temperature first"
-        )
-
-
-def check_precision(recipe: Recipe) -> None:
-    """Refuse bfloat16 where it does not work, and say so where it is slow."""
-    if recipe.run.precision != "bfloat16" or recipe.run.device != "cpu":
-        return
-    if not bfloat16_works():
-        raise LangevinError(f"expected a processor that multiplies in bfloat16, got one that announces AMX and fails "
-                            f"at it; set precision=float32, or the environment variable {REMEDY}")
-    if bfloat16_is_slow():
-        log.warning("precision = bfloat16 is slower than float32 on this processor; set precision=float32")
 
 
 def resume(path: Path) -> Trainer:
@@ -71,7 +49,6 @@ def resume(path: Path) -> Trainer:
     folder = RunFolder(path)
     if folder.chains:
         raise LangevinError(f"expected one run in {path}, got {len(folder.chains)} chains; use chains.resume_chains")
-    check_precision(folder.recipe)
     if "teacher" in folder.origin:
         from .distil import resume_student  # it stands on this file
 
@@ -101,9 +78,7 @@ def refuse_other_task(folder: RunFolder) -> None:
         raise LangevinError(f"expected the run of a language model in {folder.path}, got one of {folder.recipe.task}")
 
 
-def train_until_done(
-    trainer: Trainer, on_step: Callable[[Trainer], None], until: Callable[[], bool] = lambda: False
-) -> None:
+def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> None:
     """Run; Ctrl-C or SIGTERM ends it after the batch at hand (at once while it evaluates), with a checkpoint."""
     asked = False
 
@@ -115,7 +90,7 @@ def train_until_done(
 
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        trainer.run(on_step, lambda: asked or abandoned() or until())
+        trainer.run(on_step, lambda: asked or abandoned())
     finally:
         for number, old in before.items():
             signal.signal(number, old)
@@ -230,7 +205,7 @@ def evaluate_run(
     model = task.build_model().to(prepare_device(folder.recipe))
     advance = begin(mc_dropout or len(samples))
     if mc_dropout:
-        if not (folder.recipe.model.dropout or folder.recipe.model.dropconnect):
+        if not folder.recipe.model.dropout:
             raise LangevinError(f"Monte-Carlo dropout needs a model trained with dropout, {path} has none")
         numbers = evaluate(task, model, samples[-1:] * mc_dropout, split, advance, curve=curve, masked=True)
     else:
