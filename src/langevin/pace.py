@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .recipe import Run
-from .samplers.schedules import Schedule, constant, cosine_cyclical, polynomial, step_decay
+from .samplers.schedules import Schedule, constant, cosine_cyclical, step_decay
 
 
 class Pace:
@@ -23,7 +23,6 @@ class Pace:
         choices: dict[str, Schedule] = {
             "constant": constant(),
             "step": step_decay(steps(run.decay_after), steps(run.decay_every), run.decay_factor),
-            "polynomial": polynomial(steps(run.poly_offset), run.poly_power),
             "cyclical": self._cyclical(cosine_cyclical(self.cycle, run.cycle_floor)),
         }
         self.factor = choices[run.lr_schedule]

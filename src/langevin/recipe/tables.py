@@ -75,7 +75,7 @@ class SamplerSettings(Table):
             sampler = self.resolved(1)[0]
             raise ValueError(f"{self.name} is an optimiser: temperature 0, no prior; use {sampler!r} to sample")
         cls, settings = self.resolved(1)
-        allowed = set(SAMPLERS[cls].__init__.__code__.co_varnames)
+        allowed = SAMPLERS[cls].setting_names()
         foreign = sorted(set(settings) - allowed)
         if foreign:
             raise ValueError(f"{self.name} has no setting {foreign[0]!r}; remove it or choose another sampler")
@@ -101,8 +101,8 @@ class Run(Table):
     sample_every: float = Field(0.5, gt=0, description="epochs between samples")
     burn_in_temperature: float | None = Field(None, ge=0, description="None: the sampler's; 0: optimise first")
     temperature_ramp: float = Field(0, ge=0, description="epochs after burn-in over which the temperature rises")
-    lr_schedule: Literal["constant", "step", "polynomial", "cyclical"] = Field(
-        "constant", description="constant, step, polynomial or cyclical"
+    lr_schedule: Literal["constant", "step", "cyclical"] = Field(
+        "constant", description="constant, step or cyclical"
     )
     decay_after: float = Field(10, ge=0, description="step: epochs at the full rate")
     decay_every: float = Field(1, gt=0, description="step: epochs between falls")

@@ -1,10 +1,10 @@
-"""The compiled loops behind `kernels.py`: noise, state and step of every sampler in one pass over memory.
+"""The compiled loops behind `launch.py`: noise, state and step of every sampler in one pass over memory.
 
 Kernels walk over blocks of 1024 elements whose noise stays in L1, and give the bits of the plain torch functions. They
 are functions of a table (see `table.py`) which do to each of its items what the function above them says.
 
-numba's cache on disk watches this file alone: after a change in noise.py, draws.py or table.py, touch it and
-compiled_rows.py too.
+numba's cache on disk watches this file alone: after a change in noise.py (either) or table.py, touch it and rows.py
+too.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
@@ -14,15 +14,42 @@ import math
 
 import numpy as np
 
-from .draws import fill_block
-from .noise import BLOCK
-from .table import SIZE, TENSORS, Kernel, carray, constants, inlined, pointer, real, tensor, walk, word
+from ..noise import BLOCK
+from .noise import fill_block
+from .table import (
+    MEAN,
+    SIZE,
+    TENSORS,
+    Kernel,
+    carray,
+    constants,
+    inlined,
+    pointer,
+    real,
+    tensor,
+    walk,
+    word,
+)  # fmt: skip
 
 
 @inlined
 def part(data, line, index, block):
     """A block of a tensor."""
     return tensor(data, line, index, word(data, line + SIZE))[block * BLOCK : (block + 1) * BLOCK]
+
+
+@inlined
+def has_mean(data, line):
+    """Whether the prior of this parameter has a mean of its own; the moves get None where not."""
+    return word(data, line + TENSORS + MEAN) != 0
+
+
+@inlined
+def away(t, mean, i):
+    """From the mean of the prior. The test of None is decided when a kernel is compiled."""
+    if mean is None:
+        return t[i]
+    return t[i] - mean[i]
 
 
 @inlined
@@ -39,17 +66,20 @@ def normal_blocks(data):
 
 
 @inlined
-def sgld_move(data, t, g, xi):
+def sgld_move(data, t, g, xi, mean):
     lr, pull, scale = constants(data)[:3]
     for i in range(t.size):
-        t[i] = t[i] - (g[i] + t[i] * pull) * lr + xi[i] * scale
+        t[i] = t[i] - (g[i] + away(t, mean, i) * pull) * lr + xi[i] * scale
 
 
 @inlined
 def sgld_block(data, line, block, xi):
     t, g = part(data, line, 0, block), part(data, line, 1, block)
     fill_block(data, line, xi, block, t, g)
-    sgld_move(data, t, g, xi)
+    if has_mean(data, line):
+        sgld_move(data, t, g, xi, part(data, line, MEAN, block))
+    else:
+        sgld_move(data, t, g, xi, None)
 
 
 @Kernel
@@ -64,20 +94,23 @@ def gain_of(v, eps_in, eps_out, ceiling, one):
 
 
 @inlined
-def psgld_move(data, t, g, v, xi):
+def psgld_move(data, t, g, v, xi, mean):
     lr, pull, heat, decay, share, eps_in, eps_out, ceiling = constants(data)[:8]
     one = real(data, 1.0)
     for i in range(t.size):
         v[i] = v[i] * decay + g[i] * g[i] * share
         gain = gain_of(v[i], eps_in, eps_out, ceiling, one)
-        t[i] = t[i] - (g[i] + t[i] * pull) * gain * lr + xi[i] * math.sqrt(gain * heat)
+        t[i] = t[i] - (g[i] + away(t, mean, i) * pull) * gain * lr + xi[i] * math.sqrt(gain * heat)
 
 
 @inlined
 def psgld_block(data, line, block, xi):
     t, g, v = part(data, line, 0, block), part(data, line, 1, block), part(data, line, 2, block)
     fill_block(data, line, xi, block, t, g)
-    psgld_move(data, t, g, v, xi)
+    if has_mean(data, line):
+        psgld_move(data, t, g, v, xi, part(data, line, MEAN, block))
+    else:
+        psgld_move(data, t, g, v, xi, None)
 
 
 @Kernel
@@ -86,10 +119,10 @@ def psgld_blocks(data):
 
 
 @inlined
-def sghmc_move(data, t, g, m, xi, keep):
+def sghmc_move(data, t, g, m, xi, keep, mean):
     lr, pull, scale = constants(data)[:3]
     for i in range(t.size):
-        m[i] = m[i] * keep - (g[i] + t[i] * pull) * lr + xi[i] * scale
+        m[i] = m[i] * keep - (g[i] + away(t, mean, i) * pull) * lr + xi[i] * scale
         t[i] = t[i] + m[i]
 
 
@@ -97,7 +130,11 @@ def sghmc_move(data, t, g, m, xi, keep):
 def sghmc_block(data, line, block, xi):
     t, g, m = part(data, line, 0, block), part(data, line, 1, block), part(data, line, 2, block)
     fill_block(data, line, xi, block, t, g)
-    sghmc_move(data, t, g, m, xi, constants(data)[3])
+    keep = constants(data)[3]
+    if has_mean(data, line):
+        sghmc_move(data, t, g, m, xi, keep, part(data, line, MEAN, block))
+    else:
+        sghmc_move(data, t, g, m, xi, keep, None)
 
 
 @Kernel
@@ -128,7 +165,11 @@ def sgnht_block(data, line, block, xi):
     """SGHMC at the friction that the fourth tensor holds; the fifth, if any, gets the sum of m² of each block."""
     t, g, m = part(data, line, 0, block), part(data, line, 1, block), part(data, line, 2, block)
     fill_block(data, line, xi, block, t, g)
-    sghmc_move(data, t, g, m, xi, real(data, 1.0 - np.float64(tensor(data, line, 3, 1)[0])))
+    keep = real(data, 1.0 - np.float64(tensor(data, line, 3, 1)[0]))
+    if has_mean(data, line):
+        sghmc_move(data, t, g, m, xi, keep, part(data, line, MEAN, block))
+    else:
+        sghmc_move(data, t, g, m, xi, keep, None)
     if word(data, line + TENSORS + 4):
         squares = carray(pointer(data, line + TENSORS + 4, np.float64), (block + 1,))
         squares[block] = sum_of_squares(m, xi.view(np.float64))  # the noise is used up
@@ -140,16 +181,13 @@ def sgnht_blocks(data):
 
 
 @inlined
-def santa_block(data, line, block, xi):
+def santa_move(data, t, g, v, m, alpha, xi, mean):
     lr, pull, heat, decay, share, eps_in, eps_out, ceiling, target, rate = constants(data)
     zero, half, one = real(data, 0.0), real(data, 0.5), real(data, 1.0)
-    t, g, v = part(data, line, 0, block), part(data, line, 1, block), part(data, line, 2, block)
-    m, alpha = part(data, line, 3, block), part(data, line, 4, block)
-    fill_block(data, line, xi, block, t, g)
     for i in range(t.size):
         v[i] = v[i] * decay + g[i] * g[i] * share
         gain = gain_of(v[i], eps_in, eps_out, ceiling, one)
-        push = (g[i] + t[i] * pull) * gain * lr
+        push = (g[i] + away(t, mean, i) * pull) * gain * lr
         m[i] = m[i] * (one - alpha[i]) - push + xi[i] * math.sqrt(gain * heat)
         t[i] = t[i] + m[i]
         warmth = m[i] * m[i] / gain
@@ -157,6 +195,17 @@ def santa_block(data, line, block, xi):
         moved = zero if moved < zero else moved
         moved = one if moved > one else moved
         alpha[i] = moved if rate > zero else alpha[i]
+
+
+@inlined
+def santa_block(data, line, block, xi):
+    t, g, v = part(data, line, 0, block), part(data, line, 1, block), part(data, line, 2, block)
+    m, alpha = part(data, line, 3, block), part(data, line, 4, block)
+    fill_block(data, line, xi, block, t, g)
+    if has_mean(data, line):
+        santa_move(data, t, g, v, m, alpha, xi, part(data, line, MEAN, block))
+    else:
+        santa_move(data, t, g, v, m, alpha, xi, None)
 
 
 @Kernel
