@@ -98,7 +98,7 @@ class Sampler(torch.optim.Optimizer, ABC):
         """Of a parameter group: those that all samplers share, and the keyword arguments of this
         one. torch adds more to `defaults`, so that these do not tell.
         """
-        return frozenset(SHARED | cls.__init__.__kwdefaults__.keys())
+        return frozenset(SHARED | (cls.__init__.__kwdefaults__ or {}).keys())
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """As in torch; the number of a parameter, in order of arrival, selects its noise."""
@@ -116,7 +116,8 @@ class Sampler(torch.optim.Optimizer, ABC):
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of every parameter that has a gradient; evaluates a closure first and returns
-        its loss. What compiled kernels can do is done in one launch for each group and dtype.
+        its loss. What compiled kernels can do is done in one launch for each group and dtype (two,
+        where priors have means).
         """
         loss = None
         if closure is not None:
@@ -125,7 +126,7 @@ class Sampler(torch.optim.Optimizer, ABC):
         for group in self.param_groups:
             settings = self.settings(group)
             noisy = settings["temperature"] > 0
-            launches: dict[torch.dtype, list[launch.Job]] = {}
+            launches: dict[tuple[torch.dtype, bool], list[launch.Job]] = {}
             for number, theta in enumerate(group["params"], group["first_parameter"]):
                 if theta.grad is None:
                     continue
@@ -138,7 +139,8 @@ class Sampler(torch.optim.Optimizer, ABC):
                 held = memory if mean is None else [*memory, mean]
                 if launch.fits((theta, *held), group["fused"]):
                     tensors = (theta, theta.grad.to(theta.dtype).contiguous(), *memory)
-                    launches.setdefault(theta.dtype, []).append((number, tensors, mean))
+                    like = theta.dtype, mean is None
+                    launches.setdefault(like, []).append((number, tensors, mean))
                 else:
                     noise = self.draw(theta, group, number, STEP_STREAM) if noisy else None
                     self.update(theta, theta.grad, noise, *memory, prior_mean=mean, **settings)
@@ -213,7 +215,9 @@ class Sampler(torch.optim.Optimizer, ABC):
 
     @torch.no_grad()
     def catch_up_all(self) -> None:
-        """Bring every row of every embedding to date: before storing a sample, validating, saving."""
+        """Bring every row of every embedding to date: before storing a sample, validating or
+        saving.
+        """
         while self.late:
             self.late.popitem()[1].catch_up()
 

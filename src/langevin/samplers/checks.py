@@ -79,14 +79,14 @@ def check_foreign(group: Group, foreign: Set[str], own: Set[str]) -> None:
         require(not value, name, "left out or 0", value, instead_of(name, value, group, own))
 
 
-def instead_of(name: str, value: object, group: Group, own: Set[str]) -> str:
+def instead_of(name: str, value: Any, group: Group, own: Set[str]) -> str:
     """What does here what a setting of torch's optimisers does there."""
     number = isinstance(value, Real) and float(value) > 0
     if name == "weight_decay":
-        computed = f" = {1 / (group['num_data'] * value):.6g}" if number else ""  # type: ignore[operator]  # a number
+        computed = f" = {1 / (group['num_data'] * value):.6g}" if number else ""
         return f"a prior decays weights here: prior_var = 1/(N·weight_decay){computed}"
     if name == "momentum" and "friction" in own:
-        computed = f" = {1 - value:.6g}" if number else ""  # type: ignore[operator]  # a number
+        computed = f" = {1 - value:.6g}" if number else ""
         return f"what is kept of the momentum is set by friction = 1 − momentum{computed}"
     if name == "maximize":
         return "negate the loss"

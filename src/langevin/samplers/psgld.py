@@ -32,9 +32,9 @@ def psgld_(
 
 
 def gain_(
-    second_moment: Tensor, grad: Tensor, *, preconditioner: str, beta: float, eps: float, eps_inside: bool,
-    ceiling: float,
-) -> Tensor:
+    second_moment: Tensor, grad: Tensor, *, preconditioner: str, beta: float, eps: float,
+    eps_inside: bool, ceiling: float,
+) -> Tensor:  # fmt: skip
     """v ← βv + (1−β)ḡ²  (adagrad: v ← v + ḡ²), then the gain of v"""
     square = grad * grad
     if preconditioner == "rmsprop":
@@ -53,12 +53,13 @@ def gain(second_moment: Tensor, *, eps: float, eps_inside: bool, ceiling: float)
 def gain_ceiling(group: dict[str, Any]) -> float:
     """The largest G: Nσ unless the group names one.
 
-    A weight that gets no gradient (the row of a rare word) has v → 0, and 1/(ε+√v) would let it jump by tens of
-    prior standard deviations in one step, or let the pull of the prior overshoot. The energy has a gradient of its
-    own there: under the prior, θ/(Nσ²) has second moment 1/(Nσ)², so Nσ is the gain that RMSprop would give to a
-    weight that feels nothing but its prior. It binds exactly where the data push more weakly than the prior does,
-    and keeps the pull of the prior per step at lr/σ or less, far inside stability. A flat prior has no scale; unit
-    variance is taken for the ceiling alone. The optimiser twin (T = 0, flat prior) has no ceiling.
+    A weight that gets no gradient (the row of a rare word) has v → 0, and 1/(ε+√v) would let it
+    jump by tens of prior standard deviations in one step, or let the pull of the prior overshoot.
+    The energy has a gradient of its own there: under the prior, θ/(Nσ²) has second moment 1/(Nσ)²,
+    so Nσ is the gain that RMSprop would give to a weight that feels nothing but its prior. It binds
+    exactly where the data push more weakly than the prior does, and keeps the pull of the prior per
+    step at lr/σ or less, far inside stability. A flat prior has no scale; unit variance is taken
+    for the ceiling alone. The optimiser twin (T = 0, flat prior) has no ceiling.
     """
     if group["ceiling"] is not None:
         return float(group["ceiling"])
@@ -68,8 +69,8 @@ def gain_ceiling(group: dict[str, Any]) -> float:
 
 
 class PSGLD(Sampler):
-    """`torch.optim.RMSprop` (or Adagrad) that samples: at temperature 0 with a flat prior it is that
-    optimiser.
+    """`torch.optim.RMSprop` (or Adagrad) that samples: at temperature 0 with a flat prior it is
+    that optimiser.
 
     Departures from the paper: the sign (see `psgld_`), and a ceiling on the preconditioner (see
     `gain_ceiling`). As in the paper and its code, the correction Γ for the change of G with θ is

@@ -21,7 +21,8 @@ from .thermostat import thermostat
 def santa_(
     theta: Tensor, grad: Tensor, noise: Tensor | None, second_moment: Tensor, momentum: Tensor,
     friction: Tensor, *, lr: float, num_data: float, prior_var: float | None, temperature: float,
-    injected: float, thermostat_rate: float, prior_mean: Tensor | None = None, **preconditioner: Any,
+    injected: float, thermostat_rate: float, prior_mean: Tensor | None = None,
+    **preconditioner: Any,
 ) -> None:  # fmt: skip
     """m ← (1−α)m − lr·G·(ḡ + θ/(Nσ²)) + √(2A·lr·T·G/N)·ξ;   θ ← θ + m         Chen et al. 2016
 

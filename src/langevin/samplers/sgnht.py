@@ -21,7 +21,7 @@ def sgnht_(
 
     α is one `friction` for the whole tensor (see `thermostat`), γ is `thermostat_rate`.
     """
-    common = {"lr": lr, "num_data": num_data, "temperature": temperature}
+    common: dict[str, Any] = {"lr": lr, "num_data": num_data, "temperature": temperature}
     sghmc_(theta, grad, noise, momentum, friction=float(friction), **common, **settings)
     target = lr * temperature / num_data
     if target > 0 and theta.numel():
@@ -29,8 +29,8 @@ def sgnht_(
 
 
 class SGNHT(Sampler):
-    """SGHMC with one thermostat for each parameter tensor; momentum SGD at temperature 0 with a flat
-    prior.
+    """SGHMC with one thermostat for each parameter tensor; momentum SGD at temperature 0 with a
+    flat prior.
 
     `friction`: the injected noise A and the first value of the friction α, 0.1 by default. Changed
         later, it changes A; α follows as the thermostat learns.

@@ -27,8 +27,8 @@ NoiseKey = tuple[int, int, int]
 Settings = dict[str, Any]
 
 AT_ONCE, SERIAL = 16, 64
-"""Blocks that a thread takes at a time (some 15 µs), and below which one does it all: waking another
-takes 30 µs."""
+"""Blocks that a thread takes at a time (some 15 µs), and below which one does it all: waking
+another takes 30 µs."""
 
 
 def fits(tensors: Sequence[Tensor], fused: bool | None) -> bool:
@@ -77,10 +77,10 @@ def has_numba() -> bool:
 
 @functools.cache
 def address(name: str, dtype: torch.dtype) -> int:
-    """Of the compiled function that does an update of `CONSTANTS` for weights of this dtype."""
+    """Of the compiled function of this name for weights of this dtype."""
     from . import kernels, rows
 
-    kernel = getattr(rows, name) if name.endswith("_rows") else getattr(kernels, f"{name}_blocks")
+    kernel = getattr(rows if name.endswith("_rows") else kernels, name)
     return int(kernel.address(str(dtype).removeprefix("torch.")))
 
 
@@ -129,7 +129,7 @@ CONSTANTS: dict[str, Callable[[Settings], tuple[float, ...]]] = {
 
 def update(name: str, jobs: Sequence[Job], key: NoiseKey | None, settings: Settings) -> None:
     """Run a kernel over the blocks of all jobs; their tensors are contiguous, their weights of one
-    dtype. No key: no noise, at temperature 0.
+    dtype, and all have a mean or none has. No key: no noise, at temperature 0.
     """
     from . import table
 
@@ -145,12 +145,15 @@ def update(name: str, jobs: Sequence[Job], key: NoiseKey | None, settings: Setti
         items += blocks_of(tensors[0])
     weights = [tensors[0] for _, tensors, _ in jobs]
     words = table.write((items, AT_ONCE, BLOCK), lines, CONSTANTS[name](settings), key)
-    threads.run(address(name, weights[0].dtype), words.ctypes.data, parallel=items >= SERIAL)
+    kernel = f"{name}_blocks" if jobs[0][2] is None else f"{name}_mean_blocks"
+    threads.run(address(kernel, weights[0].dtype), words.ctypes.data, parallel=items >= SERIAL)
     torch.autograd.graph.increment_version(weights)  # written behind torch's back
-    for (_, tensors, _), own in zip(jobs, sums, strict=False):
-        if len(own):
-            mean_square, rate = float(own.numpy().sum()) / tensors[0].numel(), settings["thermostat_rate"]
-            thermostat_(tensors[-1], mean_square, target=target(settings), rate=rate)
+    if sums and (goal := target(settings)) > 0:
+        rate = settings["thermostat_rate"]
+        for (_, tensors, _), own in zip(jobs, sums, strict=True):
+            if size := tensors[0].numel():
+                heat = float(own.numpy().sum()) / size
+                thermostat_(tensors[-1], heat, target=goal, rate=rate)
 
 
 def squares(jobs: Sequence[Job], settings: Settings) -> list[Tensor]:

@@ -211,8 +211,10 @@ def wide_vectors(typing, data):
 
 
 @inlined
-def walk(data, move):
-    """move(data, line of the parameter, item of that parameter, scratch) for the items that come to this thread."""
+def walk(data, move, *rest):
+    """move(data, line of the parameter, item of that parameter, scratch, *rest), for the items that
+    come to this thread.
+    """
     items, at_once, line = word(data, ITEMS), word(data, AT_ONCE), LINES
     scratch = np.zeros(word(data, SCRATCH), np.float32)
     while True:
@@ -222,4 +224,4 @@ def walk(data, move):
         for item in range(start, min(start + at_once, items)):
             while item >= word(data, line + LINE):
                 line += LINE
-            move(data, line, item - word(data, line), scratch)
+            move(data, line, item - word(data, line), scratch, *rest)
