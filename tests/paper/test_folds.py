@@ -76,14 +76,6 @@ def test_folds_are_trained_evaluated_kept_and_not_run_again(small, tmp_path):
         cross_validate(small("folds=3", "hidden=9"), out, folds=2)
 
 
-def test_each_fold_chooses_its_own_temperature(small, tmp_path):
-    recipe = small("folds=3", "temperature=auto")
-    result = cross_validate(recipe, tmp_path / "cv", folds=1, jobs=1)
-    choice = json.loads((tmp_path / "cv" / "fold-0" / "evaluation.json").read_text())["temperature_choice"]
-    assert result["members"]["fold-0"]["temperature"] == choice["chosen"]["temperature"]
-    assert cross_validate(recipe, tmp_path / "cv", folds=1, jobs=1) == result  # of the same recipe, whatever was chosen
-
-
 def test_the_command_prints_mean_and_deviation_over_seeds(paper, small, tmp_path):
     test = write_questions(tmp_path / "t.txt", questions(30, seed=2))
     path = tmp_path / "r.toml"

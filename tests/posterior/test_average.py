@@ -112,7 +112,7 @@ def test_an_attached_sampler_keeps_what_it_owes(tmp_path):
     sampler.step()
     result = average(store, model, lambda m: m(torch.arange(6)))
     torch.testing.assert_close(result.probabilities, kept.softmax(-1))
-    owed = sampler.lazy[model.weight].seen.clone()
+    owed = sampler.late[model.weight].seen.clone()
     assert (owed < owed.max()).any()  # the rows outside the batch
     sampler.catch_up_all()
     assert not torch.isclose(model.weight[1:], kept[1:]).any()

@@ -13,7 +13,6 @@ one that makes (1−α/2)·⟨m²⟩/G equal lr·T/N: on average over the tensor
 
 from __future__ import annotations
 
-import inspect
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,12 +36,8 @@ every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], i
 
 
 def make(name: str, params: Any, *, fused: bool | None = None, **settings: Any) -> Sampler:
-    """A sampler by name, of seed 0; `fused` is passed on where it is given and the class knows it."""
-    cls = SAMPLERS[name]
-    settings.setdefault("seed", 0)
-    if fused is not None and "fused" in inspect.signature(cls).parameters:
-        settings["fused"] = fused
-    return cls(params, **settings)
+    """A sampler by name, of seed 0."""
+    return SAMPLERS[name](params, fused=fused, **{"seed": 0} | settings)
 
 
 def parameter(*shape: int, dtype: torch.dtype = torch.float32) -> torch.nn.Parameter:

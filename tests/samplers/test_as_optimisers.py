@@ -3,13 +3,16 @@
 import copy
 import doctest
 import math
+import pickle
+import pydoc
+import re
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import CyclicLR, LambdaLR, OneCycleLR
 
 from langevin.samplers import SAMPLERS, schedules
 from tests.samplers.targets import (
@@ -178,17 +181,119 @@ def test_closure_is_evaluated_with_gradients_and_returns_the_loss(name):
 
 
 @every_sampler
-def test_maximize_is_minimising_the_negative(name):
-    up, down = parameter(5), parameter(5)
-    settings = {"lr": 0.1, "num_data": 10, "prior_var": 1.0}
-    samplers = make(name, [up], maximize=True, **settings), make(name, [down], **settings)
-    for i in range(3):
-        gradient = torch.randn(5, generator=torch.Generator().manual_seed(i))
-        up.grad, down.grad = gradient, -gradient
-        for sampler in samplers:
-            sampler.step()
-        assert torch.equal(up.grad, gradient)  # the user's gradient is not touched
-    assert torch.equal(up, down)
+def test_the_gradient_of_the_user_is_not_touched(name):
+    theta, gradient = parameter(5), torch.linspace(-1, 1, 5)
+    sampler = make(name, [theta], lr=0.1, num_data=10, prior_var=1.0)
+    theta.grad = gradient.clone()
+    sampler.step()
+    assert torch.equal(theta.grad, gradient)
+
+
+def loaded_twice(sampler, saved):
+    for _ in range(2):
+        sampler.load_state_dict(saved)
+    return sampler
+
+
+def pickled(sampler, saved):
+    return loaded_twice(pickle.loads(pickle.dumps(sampler)), saved)
+
+
+def deep_copied(sampler, saved):
+    return loaded_twice(copy.deepcopy(sampler), saved)
+
+
+@every_sampler
+@pytest.mark.parametrize("how", [loaded_twice, deep_copied, pickled])
+def test_a_state_can_be_loaded_again_and_into_copies(name, how):
+    """torch adds a default of its own when it first loads; what was loaded goes on with the same bits."""
+    whole, settings = parameter(6), {"lr": 0.1, "num_data": 10, "prior_var": 1.0}
+    sampler = make(name, [whole], **settings)
+    random_gradients(sampler, 3)
+    saved, start = copy.deepcopy(sampler.state_dict()), whole.detach().clone()
+    random_gradients(sampler, 3, first=3)
+    copied = how(sampler, saved)
+    [theta] = copied.param_groups[0]["params"]
+    assert (theta is whole) == (how is loaded_twice)
+    end = whole.detach().clone()
+    theta.data.copy_(start)
+    random_gradients(copied, 3, first=3)
+    assert torch.equal(theta, end)
+    assert copied.state_dict()["param_groups"][0].keys() == saved["param_groups"][0].keys()
+
+
+@every_sampler
+def test_a_state_of_before_momentum_was_noted_is_read(name):
+    theta = parameter(6)
+    sampler = make(name, [theta], lr=0.1, num_data=10)
+    random_gradients(sampler, 1)
+    saved = sampler.state_dict()
+    del saved["param_groups"][0]["momentum"]
+    saved["param_groups"][0]["maximize"] = False
+    sampler.load_state_dict(saved)
+    random_gradients(sampler, 1)
+    saved["param_groups"][0]["maximize"] = True
+    with pytest.raises(ValueError, match=r"^maximize must be left out or 0, got True; negate the loss"):
+        sampler.load_state_dict(saved)
+
+
+@pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
+@pytest.mark.parametrize("cycled", [OneCycleLR, CyclicLR])
+@every_sampler
+def test_schedulers_that_cycle_the_momentum_work_with_their_defaults(name, cycled):
+    """What they write stands for 1 − friction; a sampler without momentum moves as if it were not there."""
+    arguments = {"max_lr": 0.1} | ({"total_steps": 9} if cycled is OneCycleLR else {"base_lr": 0.01, "step_size_up": 4})
+    scheduled, by_hand = parameter(6), parameter(6)
+    sampler, other = (make(name, [theta], lr=0.1, num_data=10) for theta in (scheduled, by_hand))
+    scheduler, group, hand = cycled(sampler, **arguments), sampler.param_groups[0], other.param_groups[0]
+    frictions = []
+    for i in range(8):
+        frictions.append(1 - group["momentum"])
+        hand["lr"] = group["lr"]
+        if "friction" in hand:
+            hand["friction"] = frictions[-1]
+        random_gradients(sampler, 1, first=i)
+        random_gradients(other, 1, first=i)
+        scheduler.step()
+    assert max(frictions) - min(frictions) > 0.05
+    assert torch.equal(scheduled, by_hand)
+    fresh = make(name, [parameter(6)], lr=0.1, num_data=10)
+    fresh.load_state_dict(sampler.state_dict())
+    assert fresh.param_groups[0]["momentum"] == group["momentum"]
+
+
+@every_sampler
+def test_help_explains_every_argument(name):
+    cls = SAMPLERS[name]
+    text = pydoc.plaintext.document(cls)
+    for argument in {"params", "lr", "num_data", "prior_var", "temperature", "seed", "fused"} | cls.setting_names():
+        assert re.search(rf"^ \|\s+`{argument}`", text, re.MULTILINE) or argument == "steps_done"
+
+
+@every_sampler
+def test_weight_decay_is_answered_with_the_prior_that_it_is(name):
+    """1/(N·w) of the numbers that were given; a group's own N counts."""
+    computed = r"^weight_decay must be left out or 0, got 0.01; .*prior_var = 1/\(N·weight_decay\) = 2$"
+    with pytest.raises(ValueError, match=computed):
+        make(name, [parameter(2)], lr=0.1, num_data=50, weight_decay=0.01)
+    groups = [{"params": [parameter(2)], "num_data": 400, "weight_decay": 0.01}]
+    with pytest.raises(ValueError, match=r"prior_var = 1/\(N·weight_decay\) = 0.25$"):
+        make(name, groups, lr=0.1, num_data=50)
+    make(name, [parameter(2)], lr=0.1, num_data=50, weight_decay=0)
+
+
+@every_sampler
+def test_other_arguments_are_refused_with_what_to_write(name):
+    with pytest.raises(ValueError, match=r"^maximize must be left out or 0, got True; negate the loss$"):
+        make(name, [parameter(2)], lr=0.1, num_data=10, maximize=True)
+    has_friction = "friction" in SAMPLERS[name].setting_names()
+    remedy = r"friction = 1 − momentum = 0.1$" if has_friction else "the settings of this sampler are"
+    with pytest.raises(ValueError, match=rf"^momentum must be left out or 0, got 0.9; .*{remedy}"):
+        make(name, [parameter(2)], lr=0.1, num_data=10, momentum=0.9)
+    with pytest.raises(TypeError, match=rf"^{SAMPLERS[name].__name__} .* got temprature; did you mean temperature\?"):
+        make(name, [parameter(2)], lr=0.1, num_data=10, temprature=0.1)
+    with pytest.raises(TypeError, match=r"got foreach; it takes .*prior_var"):
+        make(name, [parameter(2)], lr=0.1, num_data=10, foreach=True)
 
 
 @every_sampler

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langevin.samplers import SGLD, schedules
-from langevin.samplers.schedules import constant, cosine_cyclical, polynomial, step_decay
+from langevin.samplers.schedules import constant, cosine_cyclical, step_decay
 
 
 def test_constant():
@@ -23,15 +23,6 @@ def test_step_decay():
     slower = step_decay(after=3, every=2, factor=0.1)
     assert [slower(step) for step in (2, 3, 4, 5)] == pytest.approx([1, 0.1, 0.1, 0.01])
     assert step_decay(after=0, every=5, factor=1.0)(100) == 1
-
-
-def test_polynomial():
-    """a(b+t)^(−γ) with a = b^γ."""
-    factor = polynomial(offset=10, power=0.55)
-    assert factor(0) == 1
-    assert factor(30) == pytest.approx(10**0.55 * (10 + 30) ** -0.55)
-    assert polynomial(offset=10, power=1)(10) == pytest.approx(0.5)
-    assert polynomial(offset=10, power=0)(99) == 1
 
 
 def test_cosine_cyclical():
@@ -48,7 +39,6 @@ def test_cosine_cyclical():
 @given(st.integers(0, 10**7), st.integers(1, 10**4), st.floats(0, 1), st.floats(1e-3, 1))
 def test_factors_stay_between_zero_and_one(step, period, floor, decay):
     assert 0 <= step_decay(period, period, decay)(step) <= 1
-    assert 0 < polynomial(period, decay)(step) <= 1
     assert floor - 1e-12 <= cosine_cyclical(period, floor)(step) <= 1
 
 
@@ -56,7 +46,7 @@ def test_factors_stay_between_zero_and_one(step, period, floor, decay):
     ("factory", "arguments", "name"),
     [
         (step_decay, (0, 0, 0.5), "every"), (step_decay, (0, 1, 0.0), "factor"), (step_decay, (0, 1, 1.5), "factor"),
-        (polynomial, (0, 0.55), "offset"), (polynomial, (10, -1.0), "power"), (cosine_cyclical, (0,), "cycle"),
+        (cosine_cyclical, (0,), "cycle"),
         (cosine_cyclical, (4, -0.1), "floor"), (cosine_cyclical, (4, 1.1), "floor"),
     ],
 )
@@ -65,7 +55,7 @@ def test_impossible_settings_are_refused(factory, arguments, name):
         factory(*arguments)
 
 
-@pytest.mark.parametrize("schedule", [constant(), step_decay(2, 2, 0.5), polynomial(3, 0.55), cosine_cyclical(3)])
+@pytest.mark.parametrize("schedule", [constant(), step_decay(2, 2, 0.5), cosine_cyclical(3)])
 def test_under_lambda_lr(schedule):
     theta = torch.nn.Parameter(torch.zeros(3))
     theta.grad = torch.ones(3)

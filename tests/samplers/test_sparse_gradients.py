@@ -5,8 +5,8 @@ import copy
 import pytest
 import torch
 
-from langevin.samplers import PSGLD, SGHMC, SGLD, lazy_rows
-from langevin.samplers.lazy_rows import LazyRows
+from langevin.samplers import PSGLD, SGHMC, SGLD, late_rows
+from langevin.samplers.late_rows import LateRows
 
 
 class Words(torch.nn.Module):
@@ -78,9 +78,9 @@ def test_a_step_touches_the_rows_of_its_batch_alone():
     model(torch.tensor([[7, 7, 9]])).sum().backward()
     moved = (model.embedding.weight != before).any(1).nonzero().flatten().tolist()
     assert set(moved) <= {7, 9}
-    lazy = sampler.lazy[model.embedding.weight]
-    assert (lazy.seen[[7, 9]] == lazy.clock.now).all()
-    assert (lazy.seen < lazy.clock.now).any()
+    late = sampler.late[model.embedding.weight]
+    assert (late.seen[[7, 9]] == late.clock.now).all()
+    assert (late.seen < late.clock.now).any()
     read = model.embedding.weight.detach().clone()
     sampler.zero_grad()
     model(torch.tensor([[7, 7, 9]]))
@@ -89,8 +89,8 @@ def test_a_step_touches_the_rows_of_its_batch_alone():
 
 def test_no_temporary_of_the_size_of_the_embedding(monkeypatch):
     sizes = []
-    late = LazyRows.late
-    monkeypatch.setattr(LazyRows, "late", lambda self, rows, *rest: sizes.append(len(rows)) or late(self, rows, *rest))
+    late = LateRows.late
+    monkeypatch.setattr(LateRows, "late", lambda self, rows, *rest: sizes.append(len(rows)) or late(self, rows, *rest))
     embedding = torch.nn.Embedding(10_000, 4, sparse=True)
     sampler = PSGLD(embedding.parameters(), 0.01, num_data=100, seed=0, fused=False)
     sampler.attach(embedding)
@@ -100,8 +100,8 @@ def test_no_temporary_of_the_size_of_the_embedding(monkeypatch):
         sampler.step()
     assert max(sizes) <= 50
     sampler.catch_up_all()
-    assert max(sizes) <= lazy_rows.ROWS_AT_ONCE
-    assert not sampler.lazy
+    assert max(sizes) <= late_rows.ROWS_AT_ONCE
+    assert not sampler.late
 
 
 def test_a_skipped_parameter_owes_nothing():
@@ -123,28 +123,26 @@ def test_a_dense_gradient_settles_the_debts_first():
     train(model, [sampler], 2)
     expected = Words()
     expected.load_state_dict(model.state_dict())
-    assert model.embedding.weight in sampler.lazy
+    assert model.embedding.weight in sampler.late
     sampler.zero_grad()
     model.embedding.weight.grad = torch.zeros(40, 6)
     sampler.step()
-    assert model.embedding.weight not in sampler.lazy
+    assert model.embedding.weight not in sampler.late
     assert (model.embedding.weight != expected.embedding.weight).all()
 
 
-def test_maximize_and_empty_batches():
-    up, down = torch.nn.Parameter(torch.ones(5, 3)), torch.nn.Parameter(torch.ones(5, 3))
-    grad = torch.sparse_coo_tensor([[1, 1, 4]], torch.ones(3, 3), (5, 3))
-    samplers = [SGLD([up], 0.1, num_data=9, seed=0, maximize=True), SGLD([down], 0.1, num_data=9, seed=0)]
-    up.grad, down.grad = grad, -grad
-    for sampler in samplers:
-        sampler.step()
+def test_rows_named_twice_and_empty_batches():
+    """A row that occurs twice moves once, by the sum; the others and an empty batch add noise alone."""
+    weights = [torch.nn.Parameter(torch.ones(5, 3)) for _ in range(2)]
+    twice = torch.sparse_coo_tensor([[1, 1, 4]], torch.ones(3, 3), (5, 3))
     empty = torch.sparse_coo_tensor(torch.empty(1, 0), torch.empty(0, 3), (5, 3))
-    up.grad, down.grad = empty, empty
-    for sampler in samplers:
-        sampler.step()
+    for weight, grad in zip(weights, (twice, twice.coalesce()), strict=True):
+        sampler = SGLD([weight], 0.1, num_data=9, seed=0)
+        for weight.grad in (grad, empty):
+            sampler.step()
         sampler.catch_up_all()
-    assert torch.equal(up, down)
-    assert up.unique().numel() == 15
+    assert torch.equal(*weights)
+    assert weights[0].unique().numel() == 15
 
 
 def test_copies_leave_the_original_alone():
@@ -156,7 +154,7 @@ def test_copies_leave_the_original_alone():
     other(torch.arange(40))
     assert torch.equal(model.embedding.weight, before)
     copied = copy.deepcopy(sampler)
-    assert not copied.lazy
+    assert not copied.late
     copied.catch_up_all()
 
 

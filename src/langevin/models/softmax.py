@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -51,7 +50,7 @@ class MeanCrossEntropy(torch.autograd.Function):
 
 def rows(logits: Tensor, targets: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     """−log p of each target, and the gradient of their sum times `scale` with respect to the logits."""
-    from ..samplers import table, team  # numba takes a quarter of a second to load
+    from ..samplers.cpu import table, threads  # numba takes a quarter of a second to load
     from . import softmax_kernel as compiled_softmax
 
     count, width = logits.shape
@@ -59,11 +58,7 @@ def rows(logits: Tensor, targets: Tensor, scale: float) -> tuple[Tensor, Tensor]
         raise IndexError(f"expected classes from 0 to {width - 1}, got {worst}")  # memory beyond is not ours
     losses, grad = torch.empty(count, dtype=torch.float32), torch.empty_like(logits)
     name, dtype = KERNELS[logits.dtype]
-    words = np.zeros(table.LINES + table.LINE + 1, np.int64)
-    words[table.ITEMS : table.SEED] = (count, AT_ONCE, width)
-    words[table.CONSTANTS : table.LINES].view(np.float64)[0] = scale
-    words[table.LINES + table.SIZE] = width
-    words[table.LINES + table.TENSORS :][:4] = [t.data_ptr() for t in (logits, grad, targets, losses)]
-    words[-1] = count
-    team.run(getattr(compiled_softmax, name).address(dtype), words.ctypes.data, parallel=True)
+    line = (0, width, 0, *[t.data_ptr() for t in (logits, grad, targets, losses)])
+    words = table.write((count, AT_ONCE, width), [line], (scale,))
+    threads.run(getattr(compiled_softmax, name).address(dtype), words.ctypes.data, parallel=True)
     return losses, grad

@@ -1,6 +1,6 @@
 """The compiled loop behind `softmax.py`: logits of one item → its loss and the gradient of that, while in the cache.
 
-A kernel is a function of a table (see `samplers/table.py`) whose items are rows of logits. Rows are float32, or
+A kernel is a function of a table (see `samplers/cpu/table.py`) whose items are rows of logits. Rows are float32, or
 bfloat16 as the 16-bit words that it consists of: the upper half of a float32. Arithmetic is float32 for both.
 
 numba's cache on disk watches this file alone: after a change in table.py, touch it too.
@@ -15,7 +15,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ..samplers.table import (
+from ..samplers.cpu.table import (
     CONSTANTS,
     OPTIONS,
     SIZE,

@@ -74,7 +74,7 @@ class SamplerSettings(Table):
             sampler = self.resolved(1)[0]
             raise ValueError(f"{self.name} is an optimiser: temperature 0, no prior; use {sampler!r} to sample")
         cls, settings = self.resolved(1)
-        allowed = set(SAMPLERS[cls].__init__.__code__.co_varnames)
+        allowed = SAMPLERS[cls].setting_names()
         foreign = sorted(set(settings) - allowed)
         if foreign:
             raise ValueError(f"{self.name} has no setting {foreign[0]!r}; remove it or choose another sampler")

@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from .prior import prior_pull
+
 Settings = dict[str, Any]
 
 SAME_TEMPERATURE = 0.01
@@ -36,8 +38,8 @@ class Move(Protocol):
     def expand(self, memory: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Decay and deviation in float64, for each row or each weight."""
 
-    def arguments(self, memory: list[Tensor]) -> tuple[tuple[Tensor, ...], Settings]:
-        """What the kernel takes after θ, rows and counter; `memory` is that of all rows."""
+    def arguments(self, theta: Tensor, memory: list[Tensor]) -> tuple[tuple[Tensor, ...], Settings]:
+        """What the kernel takes after θ and rows, and its settings; `memory` is that of all rows."""
 
 
 class Clock(Protocol):
@@ -76,7 +78,7 @@ class SharedClock:
         self.ledger = Ledger(2, device)
 
     def tick(self, settings: Settings) -> None:
-        pull = settings["lr"] * settings["prior_pull"]
+        pull = settings["lr"] * prior_pull(settings["num_data"], settings["prior_var"])
         if pull >= 1:
             raise ValueError(f"lr/(N·prior_var) must be below 1 with sparse gradients, got {pull}; lower lr")
         self.log_shrink += math.log1p(-pull)
@@ -107,8 +109,8 @@ class SharedMove:
     def expand(self, memory: list[Tensor]) -> tuple[Tensor, Tensor]:
         return self.decay[:, None], self.deviation[:, None]
 
-    def arguments(self, memory: list[Tensor]) -> tuple[tuple[Tensor, ...], Settings]:
-        return (self.decay, self.deviation), {}
+    def arguments(self, theta: Tensor, memory: list[Tensor]) -> tuple[tuple[Tensor, ...], Settings]:
+        return (self.decay.to(theta.dtype), self.deviation.to(theta.dtype)), {}
 
 
 class FrozenClock:
@@ -147,7 +149,7 @@ class FrozenClock:
 def continues(segment: Settings, settings: Settings) -> bool:
     """Whether a step belongs to a segment: the same but for its lr and a hair of temperature (and what hangs on it)."""
     first, other = segment["temperature"], settings["temperature"]
-    same = all(segment[k] == settings[k] for k in ("prior_pull", "num_data", "eps", "eps_inside"))
+    same = all(segment[k] == settings[k] for k in ("prior_var", "num_data", "eps", "eps_inside"))
     ceilings = math.isclose(segment["ceiling"], settings["ceiling"], rel_tol=SAME_TEMPERATURE)
     return same and ceilings and abs(first - other) <= SAME_TEMPERATURE * first
 
@@ -168,25 +170,27 @@ class FrozenMove:
 
     def expand(self, memory: list[Tensor]) -> tuple[Tensor, Tensor]:
         gain = self.gain(memory[0].double(), **self.chosen("eps", "eps_inside", "ceiling"))
-        return frozen_move(gain, self.sums[:, :, None], **self.chosen("prior_pull", "num_data"))
+        n, prior_var = self.settings["num_data"], self.settings["prior_var"]
+        return frozen_move(gain, self.sums[:, :, None], prior_pull(n, prior_var), n)
 
-    def arguments(self, memory: list[Tensor]) -> tuple[tuple[Tensor, ...], Settings]:
-        chosen = self.chosen("prior_pull", "num_data", "eps", "eps_inside", "ceiling")
+    def arguments(self, theta: Tensor, memory: list[Tensor]) -> tuple[tuple[Tensor, ...], Settings]:
+        chosen = self.chosen("prior_var", "num_data", "eps", "eps_inside", "ceiling")
         return (memory[0], self.sums), chosen | {"tiny": TINY}
 
     def chosen(self, *names: str) -> Settings:
         return {name: self.settings[name] for name in names}
 
 
-def frozen_move(gain: Tensor, sums: Tensor, prior_pull: float, num_data: float) -> tuple[Tensor, Tensor]:
+def frozen_move(gain: Tensor, sums: Tensor, pull: float, num_data: float) -> tuple[Tensor, Tensor]:
     """θ ← aᵏθ + s·√((1−a²ᵏ)/(1−a²))·ξ,   a = 1 − lr·G/(Nσ²),   s² = 2·lr·T·G/N
 
-    `sums` are Σlr, Σlr² and Σlr·T of each row, of which k, lr and T are made (see `FrozenClock`). A pull of more than
-    a whole step (lr·G > Nσ²), which the steps one by one would overshoot, ends at 0.
+    `sums` are Σlr, Σlr² and Σlr·T of each row, of which k, lr and T are made (see `FrozenClock`);
+    `pull` is 1/(Nσ²). A pull of more than a whole step (lr·G > Nσ²), which the steps one by one
+    would overshoot, ends at 0.
     """
     total, squares, heat = sums.unbind(1)
     k, rate = total.square() / squares.clamp(min=TINY) + TINY, squares / total.clamp(min=TINY)
-    pull = (gain * prior_pull * rate).clamp(min=TINY, max=1 - 1e-16)
-    log_decay = k * torch.log1p(-pull)
-    share = -torch.expm1(2 * log_decay) / (k * pull * (2 - pull))  # of the noise, what later shrinking leaves
+    y = (gain * pull * rate).clamp(min=TINY, max=1 - 1e-16)
+    log_decay = k * torch.log1p(-y)
+    share = -torch.expm1(2 * log_decay) / (k * y * (2 - y))  # of the noise, what later shrinking leaves
     return torch.exp(log_decay), torch.sqrt(2 * heat / num_data * gain * share)

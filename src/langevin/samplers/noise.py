@@ -3,7 +3,7 @@
 A counter-based generator (Philox-4x32-10, Salmon et al. 2011) replaces the usual stream of random numbers, so
 resuming, the number of threads and the order of parameters cannot change a draw. Four 32-bit words become four
 normals by Box and Muller's transform, with polynomials for log, sin and cos. Everything here is exactly rounded
-float32 arithmetic in a fixed order (no fused multiply-add, no libm), so the compiled kernels in `kernels.py`
+float32 arithmetic in a fixed order (no fused multiply-add, no libm), so the compiled kernels in `cpu/`
 reproduce it to the bit.
 
 Layout: elements come in blocks of 1024; counter j of a block yields the elements j, j+256, j+512 and j+768 of it.

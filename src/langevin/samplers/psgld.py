@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from .base import Sampler, common_settings, require
+from .base import Common, Sampler, common_settings
+from .checks import check_preconditioner
 from .clocks import FrozenClock
 from .noise import exact_sqrt
+from .prior import drift
 
 
 def psgld_(
-    theta: Tensor, grad: Tensor, noise: Tensor | None, second_moment: Tensor, *, lr: float, num_data: float,
-    prior_pull: float, temperature: float, **preconditioner: Any,
-) -> None:
-    """θ ← θ − lr·G·(ḡ + θ/(Nσ²)) + √(2·lr·T·G/N)·ξ        Li et al. 2016; Algorithm 1 of Gan et al. 2017
+    theta: Tensor, grad: Tensor, noise: Tensor | None, second_moment: Tensor, *, lr: float,
+    num_data: float, prior_var: float | None, temperature: float,
+    prior_mean: Tensor | None = None, **preconditioner: Any,
+) -> None:  # fmt: skip
+    """θ ← θ − lr·G·(ḡ + θ/(Nσ²)) + √(2·lr·T·G/N)·ξ        Li et al. 2016; Gan et al. 2017
 
-    G is the diagonal of `gain_` and `prior_pull` is 1/(Nσ²). The printed algorithm adds the gradient step, which
-    climbs the energy: the sign here is minus. Its η is 2·lr and its G is ours divided by N.
+    G is the diagonal of `gain_`. Algorithm 1 of Gan et al. adds the gradient step, which climbs the
+    energy: the sign here is minus. Its η is 2·lr and its G is ours divided by N.
     """
     gain = gain_(second_moment, grad, **preconditioner)
-    drift = grad + theta * prior_pull if prior_pull else grad
-    theta.sub_(drift * gain * lr)
+    theta.sub_(drift(theta, grad, num_data, prior_var, prior_mean) * gain * lr)
     if noise is not None:
         theta.add_(noise * exact_sqrt(gain * (2 * lr * temperature / num_data)))
 
 
 def gain_(
-    second_moment: Tensor, grad: Tensor, *, preconditioner: str, beta: float, eps: float, eps_inside: bool,
-    ceiling: float,
-) -> Tensor:
+    second_moment: Tensor, grad: Tensor, *, preconditioner: str, beta: float, eps: float,
+    eps_inside: bool, ceiling: float,
+) -> Tensor:  # fmt: skip
     """v ← βv + (1−β)ḡ²  (adagrad: v ← v + ḡ²), then the gain of v"""
     square = grad * grad
     if preconditioner == "rmsprop":
@@ -52,12 +53,13 @@ def gain(second_moment: Tensor, *, eps: float, eps_inside: bool, ceiling: float)
 def gain_ceiling(group: dict[str, Any]) -> float:
     """The largest G: Nσ unless the group names one.
 
-    A weight that gets no gradient (the row of a rare word) has v → 0, and 1/(ε+√v) would let it jump by tens of
-    prior standard deviations in one step, or let the pull of the prior overshoot. The energy has a gradient of its
-    own there: under the prior, θ/(Nσ²) has second moment 1/(Nσ)², so Nσ is the gain that RMSprop would give to a
-    weight that feels nothing but its prior. It binds exactly where the data push more weakly than the prior does,
-    and keeps the pull of the prior per step at lr/σ or less, far inside stability. A flat prior has no scale; unit
-    variance is taken for the ceiling alone. The optimiser twin (T = 0, flat prior) has no ceiling.
+    A weight that gets no gradient (the row of a rare word) has v → 0, and 1/(ε+√v) would let it
+    jump by tens of prior standard deviations in one step, or let the pull of the prior overshoot.
+    The energy has a gradient of its own there: under the prior, θ/(Nσ²) has second moment 1/(Nσ)²,
+    so Nσ is the gain that RMSprop would give to a weight that feels nothing but its prior. It binds
+    exactly where the data push more weakly than the prior does, and keeps the pull of the prior per
+    step at lr/σ or less, far inside stability. A flat prior has no scale; unit variance is taken
+    for the ceiling alone. The optimiser twin (T = 0, flat prior) has no ceiling.
     """
     if group["ceiling"] is not None:
         return float(group["ceiling"])
@@ -67,34 +69,41 @@ def gain_ceiling(group: dict[str, Any]) -> float:
 
 
 class PSGLD(Sampler):
-    """`torch.optim.RMSprop` (or Adagrad) that samples: at temperature 0 with a flat prior it is that optimiser.
+    """`torch.optim.RMSprop` (or Adagrad) that samples: at temperature 0 with a flat prior it is
+    that optimiser.
 
-    Departures from the paper: the sign (see `psgld_`), and a ceiling on the preconditioner (see `gain_ceiling`).
-    As in the paper and its code, the correction Γ for the change of G with θ is dropped, so that the law is exact
-    only as far as G is constant; β near 1 makes the error small. `eps_inside` puts ε under the root, as the
-    authors' code did.
+    Departures from the paper: the sign (see `psgld_`), and a ceiling on the preconditioner (see
+    `gain_ceiling`). As in the paper and its code, the correction Γ for the change of G with θ is
+    dropped, so that the law is exact only as far as G is constant; β near 1 makes the error small.
 
-    With sparse gradients v belongs to the steps in which a row was in the batch: it does not decay in between, as it
-    would in dense RMSprop. The rows outside the batch diffuse with their G as it stands.
+    With sparse gradients v belongs to the steps in which a row was in the batch: it does not decay
+    in between, as it would in dense RMSprop. The rows outside the batch diffuse with their G as it
+    stands.
+
+    `preconditioner`: 'rmsprop', the default, or 'adagrad': how v, the memory of squared gradients,
+        is kept.
+    `beta` (β): the share of v that stays from step to step, 0.99 by default; rmsprop alone has it.
+    `eps` (ε): added to √v, 1e-8 by default.
+    `eps_inside`: True adds ε to v, under the root, as the authors' code did.
+    `ceiling`: the largest gain G; None, the default, derives it from the prior.
     """
 
+    update = staticmethod(psgld_)
+    kernel = "psgld"
     memory = ("second_moment",)
 
     def __init__(
-        self, params: Any, lr: float, *, num_data: float, prior_var: float | None = None, temperature: float = 1.0,
-        seed: int | None = None, maximize: bool = False, fused: bool | None = None, preconditioner: str = "rmsprop",
-        beta: float = 0.99, eps: float = 1e-8, eps_inside: bool = False, ceiling: float | None = None,
-    ) -> None:
+        self, params: Any, lr: float, *, preconditioner: str = "rmsprop", beta: float = 0.99,
+        eps: float = 1e-8, eps_inside: bool = False, ceiling: float | None = None,
+        **common: Unpack[Common],
+    ) -> None:  # fmt: skip
         super().__init__(
-            params, lr, num_data=num_data, prior_var=prior_var, temperature=temperature, seed=seed, maximize=maximize,
-            fused=fused, preconditioner=preconditioner, beta=beta, eps=eps, eps_inside=eps_inside, ceiling=ceiling,
-        )
+            params, lr, preconditioner=preconditioner, beta=beta, eps=eps, eps_inside=eps_inside,
+            ceiling=ceiling, **common,
+        )  # fmt: skip
 
     def check_settings(self, group: dict[str, Any]) -> None:
         check_preconditioner(group)
-
-    def functions(self) -> tuple[Callable[..., None], str]:
-        return psgld_, "psgld"
 
     def settings(self, group: dict[str, Any]) -> dict[str, Any]:
         return common_settings(group) | preconditioner_settings(group)
@@ -110,17 +119,3 @@ def preconditioner_settings(group: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `gain_`, shared with Santa."""
     names = ("preconditioner", "beta", "eps", "eps_inside")
     return {name: group[name] for name in names} | {"ceiling": gain_ceiling(group)}
-
-
-def check_preconditioner(group: dict[str, Any]) -> None:
-    """Settings of the preconditioner, shared with Santa."""
-    require(
-        group["preconditioner"] in ("rmsprop", "adagrad"), "preconditioner", "'rmsprop' or 'adagrad'",
-        repr(group["preconditioner"]), "choose one of the two",
-    )
-    require(0 <= group["beta"] < 1, "beta", "in [0, 1)", group["beta"], "0.99 is usual")
-    require(group["eps"] >= 0, "eps", "zero or positive", group["eps"], "1e-8 is usual")
-    require(
-        group["ceiling"] is None or group["ceiling"] > 0, "ceiling", "positive or None", group["ceiling"],
-        "None derives it from the prior",
-    )

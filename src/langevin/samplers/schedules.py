@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from .base import require
+from .checks import require
 
 Schedule = Callable[[int], float]
 
@@ -25,13 +25,6 @@ def step_decay(after: int, every: int, factor: float) -> Schedule:
     require(every > 0, "every", "positive", every, "pass the number of steps between two decays")
     require(0 < factor <= 1, "factor", "in (0, 1]", factor, "pass 0.5 to halve the rate")
     return lambda step: 1.0 if step < after else factor ** (1 + (step - after) // every)
-
-
-def polynomial(offset: float, power: float) -> Schedule:
-    """(1 + step/offset)^(−power): Welling and Teh's a(b+t)^(−γ), with γ in (½, 1] for convergence."""
-    require(offset > 0, "offset", "positive", offset, "pass the number of steps after which the decay sets in")
-    require(power >= 0, "power", "zero or positive", power, "0.55 is usual")
-    return lambda step: (1 + step / offset) ** -power
 
 
 def cosine_cyclical(cycle: int, floor: float = 0.0) -> Schedule:

@@ -14,9 +14,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from langevin.samplers import SAMPLERS, SGLD, fused, kernels, noise
-from langevin.samplers.lazy_rows import row_normal
-from langevin.samplers.table import Kernel
+from langevin.samplers import SAMPLERS, SGLD, noise
+from langevin.samplers.cpu import launch, table
+from langevin.samplers.cpu.table import Kernel
+from langevin.samplers.late_rows import row_normal
 
 SAME_BITS = {torch.float32: set(SAMPLERS), torch.float64: {"sgld", "sghmc", "sgnht"}}
 PRECONDITIONED = st.fixed_dictionaries({}, optional={
@@ -38,7 +39,7 @@ OWN = {
 COMMON = st.fixed_dictionaries({
     "lr": st.sampled_from([0.0, 1e-4, 0.03, 0.7]), "num_data": st.sampled_from([1, 1000, 929_589]),
     "prior_var": st.sampled_from([None, 0.01, 1.0]), "temperature": st.sampled_from([0.0, 0.1, 1.0]),
-    "seed": st.integers(0, 2**64 - 1), "maximize": st.booleans(),
+    "seed": st.integers(0, 2**64 - 1), "means": st.booleans(),
 })  # fmt: skip
 SHAPES = st.lists(
     st.sampled_from([(), (0,), (3, 0), (1,), (7, 5), (255,), (256,), (257,), (1024,), (1025,), (41, 83)]), min_size=1,
@@ -46,13 +47,15 @@ SHAPES = st.lists(
 )  # fmt: skip
 
 
-def after(name, fused, shapes, dtype=torch.float32, steps=3, prepare=lambda p: p, **settings):
-    """Parameters and states after some steps with random gradients."""
+def after(name, fused, shapes, dtype=torch.float32, steps=3, prepare=lambda p: p, means=False, **settings):
+    """Parameters and states after some steps with random gradients, under priors with means of their own or without."""
     generator = torch.Generator().manual_seed(0)
     parameters = [
         torch.nn.Parameter(prepare(torch.randn(shape, generator=generator, dtype=dtype))) for shape in shapes
     ]
     sampler = SAMPLERS[name](parameters, fused=fused, **{"seed": 0} | settings)
+    for parameter in parameters if means else ():
+        sampler.set_prior_mean(parameter, torch.randn(parameter.shape, generator=generator, dtype=dtype))
     for _ in range(steps):
         for parameter in parameters:
             parameter.grad = torch.randn(parameter.shape, generator=generator, dtype=dtype)
@@ -101,7 +104,7 @@ def test_many_blocks_on_one_and_two_threads(name, dtype):
 @pytest.mark.parametrize("shape", [(0,), (1,), (5, 7), (1025,), (3, 70_001)])
 def test_noise_kernel(shape, dtype):
     out = torch.empty(shape, dtype=dtype)
-    kernels.normal(out, (2**63 + 5, 2**31 + 1, 2**31 + 7, 1))
+    launch.fill_normal(out, (2**63 + 5, 2**31 + 1, 2**31 + 7, 1))
     expected = noise.normal(shape, seed=2**63 + 5, parameter=2**31 + 1, step=2**31 + 7, stream=1, dtype=dtype)
     assert torch.equal(out, expected)
 
@@ -110,7 +113,7 @@ def test_noise_kernel(shape, dtype):
 def test_row_noise_kernel(width):
     rows, theta = torch.tensor([0, 5, 2, 999]), torch.ones(1000, width)
     one = torch.ones(4)
-    kernels.shared_rows(theta, rows, (9, 1, 2, 3), one * 0, one)
+    launch.update_rows("shared_rows", (theta, rows, one * 0, one), (9, 1, 2, 3), {})
     assert torch.equal(theta[rows], row_normal(rows, width, (9, 1, 2, 3)))
     assert (theta == 1).all(1).sum() == 996
 
@@ -156,6 +159,20 @@ def test_other_layouts_fall_back_to_the_same_bits(name, layout, shape):
     assert_same(plain, strided, True)
 
 
+def test_a_mean_in_another_layout_is_left_to_torch():
+    """It goes to the kernel by its address like the rest."""
+    results = []
+    for layout in (torch.Tensor.contiguous, transposed):
+        parameter = torch.nn.Parameter(torch.ones(30, 50))
+        sampler = SGLD([parameter], 0.1, num_data=10, seed=0, prior_var=1.0)
+        sampler.set_prior_mean(parameter, torch.linspace(-1, 1, 1500).view(30, 50))
+        sampler.state[parameter]["prior_mean"] = layout(sampler.state[parameter]["prior_mean"])
+        parameter.grad = torch.ones(30, 50)
+        sampler.step()
+        results.append(parameter)
+    assert_same(*[[p.detach()] for p in results], True)
+
+
 def test_strided_gradient_of_a_contiguous_parameter():
     one, two = (torch.nn.Parameter(torch.ones(40, 60)) for _ in range(2))
     one.grad, two.grad = torch.arange(40.0).repeat(60, 1).t(), torch.arange(40.0)[:, None].repeat(1, 60)
@@ -173,7 +190,7 @@ def test_insisting_on_the_kernel_where_it_cannot_run():
 
 
 def test_without_numba(monkeypatch):
-    monkeypatch.setattr(fused, "kernels", lambda: None)
+    monkeypatch.setattr(launch, "has_numba", lambda: False)
     expected = after("sgld", False, [(300,)], lr=0.01, num_data=100)
     assert_same(after("sgld", None, [(300,)], lr=0.01, num_data=100), expected, True)
     with pytest.raises(ValueError, match="no numba"):
@@ -181,14 +198,14 @@ def test_without_numba(monkeypatch):
 
 
 def test_no_noise_is_computed_at_temperature_zero(monkeypatch):
-    stamps, launch = [], kernels.launch
-    monkeypatch.setattr(kernels, "launch", lambda *arguments: stamps.append(arguments[-1]) or launch(*arguments))
+    keys, write = [], table.write
+    monkeypatch.setattr(table, "write", lambda *arguments: keys.append(arguments[-1]) or write(*arguments))
     for name in SAMPLERS:
         after(name, True, [(2000,)], lr=0.01, num_data=100, temperature=0.0)
-    assert len(stamps) == 3 * len(SAMPLERS)
-    assert set(stamps) == {None}
+    assert len(keys) == 3 * len(SAMPLERS)
+    assert set(keys) == {None}
     zeros = torch.zeros(1024)
-    launch(kernels.compiled.normal_blocks, [(0, (zeros,))], (), None)
+    launch.update("normal", [(0, (zeros,), None)], None, {})
     assert not zeros.any()
 
 

@@ -1,4 +1,5 @@
-"""`noise.py` compiled: normals for the kernels, a cache-sized piece at a time, with the bits of the plain functions.
+"""`samplers/noise.py` compiled: normals for the kernels, a cache-sized piece at a time, with the
+bits of the plain functions.
 
 What makes LLVM vectorise, measured with AVX-512: Philox on 64-bit lanes that keep only their low halves (32-bit lanes
 are 2.4 times slower), helpers that must be inlined (a call within the loop is scalar: 4 times slower), selects
@@ -12,8 +13,8 @@ import math
 
 import numpy as np
 
-from . import noise
-from .noise import MASK, ROUNDS, RUN
+from .. import noise
+from ..noise import MASK, ROUNDS, RUN
 from .table import NOISY, NUMBER, SEED, SEED_HIGH, STEP, STREAM, inlined, prefetch, wide_vectors, word
 
 f32, i32, u32, u64 = np.float32, np.int32, np.uint32, np.uint64

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from langevin.samplers import SGLD, team
+from langevin.samplers import SGLD
+from langevin.samplers.cpu import threads as lent
 
-HAS_OPENMP = team.openmp() is not None
+HAS_OPENMP = lent.openmp() is not None
 SIZE = 300_000
 
 
@@ -28,7 +29,7 @@ def two_threads():
 @pytest.fixture(params=["openmp", "pool"])
 def lender(request, monkeypatch, two_threads):
     if request.param == "pool":
-        monkeypatch.setattr(team, "openmp", lambda: None)
+        monkeypatch.setattr(lent, "openmp", lambda: None)
     elif not HAS_OPENMP:
         pytest.skip("torch without libgomp")
     return request.param
@@ -62,7 +63,7 @@ def test_every_thread_calls_once(lender):
         seen.append((data, threading.get_ident()))
 
     held, address = as_address(note)
-    team.run(address, 5, parallel=True)
+    lent.run(address, 5, parallel=True)
     assert [data for data, _ in seen] == [5, 5]
     assert len({ident for _, ident in seen}) == 2
     del held
@@ -71,7 +72,7 @@ def test_every_thread_calls_once(lender):
 def test_little_work_stays_on_this_thread(two_threads):
     seen = []
     held, address = as_address(lambda data: seen.append(threading.get_ident()))
-    team.run(address, 5, parallel=False)
+    lent.run(address, 5, parallel=False)
     assert seen == [threading.get_ident()]
     del held
 
@@ -97,7 +98,7 @@ def test_steps_of_several_threads_at_once(lender):
 
 def test_threads_of_the_pool_do_not_spin(monkeypatch):
     """The work of two threads costs no more CPU time than that of one."""
-    monkeypatch.setattr(team, "openmp", lambda: None)
+    monkeypatch.setattr(lent, "openmp", lambda: None)
     parameter = torch.nn.Parameter(torch.zeros(2_000_000))
     parameter.grad = torch.ones(2_000_000)
     sampler = SGLD([parameter], 0.1, num_data=10, seed=0, fused=True)

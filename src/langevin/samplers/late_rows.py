@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from .clocks import Clock, Move, Settings
-from .fused import find_kernel
+from .cpu import launch
 from .noise import LANES, ROW_STREAM, STEP_STREAM, Counter, box_muller, philox
 
 ROWS_AT_ONCE = 4096
@@ -30,7 +30,7 @@ ROWS_AT_ONCE = 4096
 temporaries of the height of a column only."""
 
 
-class LazyRows:
+class LateRows:
     """The rows of one parameter: when each was last brought to date, and the clock that says what it missed."""
 
     def __init__(
@@ -41,8 +41,10 @@ class LazyRows:
         self.counter, self.group, self.number = counter, group, number
         self.seen = torch.zeros(len(theta), dtype=torch.int64, device=theta.device)
 
-    def step(self, grad: Tensor, functions: tuple[Callable[..., None], str], settings: Settings) -> None:
-        """The plain update, on the rows that have a gradient."""
+    def step(
+        self, grad: Tensor, update: Callable[..., None], kernel: str, settings: Settings
+    ) -> None:
+        """An update, plain or by its kernel, of the rows that have a gradient."""
         if grad.sparse_dim() != 1 or grad.dense_dim() < 1:
             raise ValueError(
                 f"a sparse gradient must have sparse rows and dense columns, got {grad.sparse_dim()} sparse and "
@@ -50,17 +52,15 @@ class LazyRows:
             )
         grad = grad.coalesce()
         rows, values, noisy = grad.indices()[0], grad.values(), settings["temperature"] > 0
-        plain, name = functions
         self.catch_up(rows)
         self.clock.tick(settings)
-        if fused := self.find_kernel(f"{name}_rows"):
+        if self.fits():
             counter = self.counter(self.group, self.number, STEP_STREAM) if noisy else None
-            matrices = (flat(self.theta), flat(values.contiguous()), counter, *map(flat, self.memory))
-            fused(*matrices, rows=rows, **settings)
-            torch.autograd.graph.increment_version(self.theta)
+            tensors = (flat(self.theta), rows, flat(values).to(self.theta.dtype))
+            launch.update_rows(f"{kernel}_rows", (*tensors, *map(flat, self.memory)), counter, settings)
         else:
             theta, memory = self.theta[rows], [m[rows] for m in self.memory]
-            plain(theta, values, self.noise(rows, STEP_STREAM) if noisy else None, *memory, **settings)
+            update(theta, values, self.noise(rows, STEP_STREAM) if noisy else None, *memory, **settings)
             for whole, part in zip((self.theta, *self.memory), (theta, *memory), strict=True):
                 whole.index_copy_(0, rows, part)
         self.seen[rows] = self.clock.now
@@ -69,7 +69,7 @@ class LazyRows:
         """Make up for the steps that these rows (None: all) missed."""
         rows = torch.arange(len(self.theta), device=self.theta.device) if rows is None else torch.unique(rows)
         rows = rows[self.seen[rows] < self.clock.now]
-        size = ROWS_AT_ONCE if self.find_kernel("shared_rows") is None else 16 * ROWS_AT_ONCE
+        size = 16 * ROWS_AT_ONCE if self.fits() else ROWS_AT_ONCE
         for some in rows.split(size) if len(rows) else ():
             for number, move in self.clock.moves(self.seen[some]):
                 self.late(some, move, ROW_STREAM + (number << 8))
@@ -77,11 +77,10 @@ class LazyRows:
 
     def late(self, rows: Tensor, move: Move, stream: int) -> None:
         """One move of rows that come late; each has noise of its own."""
-        if fused := self.find_kernel(move.kernel):
-            arguments, settings = move.arguments([flat(m) for m in self.memory])
+        if self.fits():
+            tensors, settings = move.arguments(self.theta, [flat(m) for m in self.memory])
             counter = self.counter(self.group, self.number, stream) if move.noisy else None
-            fused(flat(self.theta), rows, counter, *arguments, **settings)
-            torch.autograd.graph.increment_version(self.theta)
+            launch.update_rows(move.kernel, (flat(self.theta), rows, *tensors), counter, settings)
             return
         theta = self.theta[rows]
         decay, deviation = (x.to(theta.dtype) for x in move.expand([flat(m[rows]) for m in self.memory]))
@@ -90,8 +89,8 @@ class LazyRows:
             flat(theta).add_(flat(self.noise(rows, stream)) * deviation)
         self.theta.index_copy_(0, rows, theta)
 
-    def find_kernel(self, name: str) -> Callable[..., None] | None:
-        return find_kernel(name, (self.theta, *self.memory), self.group["fused"])
+    def fits(self) -> bool:
+        return launch.fits((self.theta, *self.memory), self.group["fused"])
 
     def noise(self, rows: Tensor, stream: int) -> Tensor:
         """Standard normals for these rows at the present step."""

@@ -139,8 +139,8 @@ def forget_the_square(monkeypatch):
 
     monkeypatch.setattr(SharedClock, "moves", moves)
 
-    def move(gain, sums, prior_pull, num_data):
-        decay, deviation = frozen_move(gain, sums, prior_pull, num_data)
+    def move(gain, sums, pull, num_data):
+        decay, deviation = frozen_move(gain, sums, pull, num_data)
         return decay, deviation * torch.sqrt(1 + decay)
 
     monkeypatch.setattr(clocks, "frozen_move", move)
@@ -191,7 +191,7 @@ def test_kernel_equals_plain(case, schedule):
 def test_exact_after_a_hundred_thousand_steps_under_a_strong_prior():
     """No sum overflows or loses its digits: Πa is 10^(−15 490) here."""
     clock = SharedClock(torch.device("cpu"))
-    settings = {"lr": 0.3, "prior_pull": 1.0, "temperature": 0.5, "num_data": 2.0}
+    settings = {"lr": 0.3, "prior_var": 0.5, "temperature": 0.5, "num_data": 2.0}
     for _ in range(100_000):
         clock.tick(settings)
     [(_, move)] = clock.moves(torch.tensor([99_999, 99_997, 0]))

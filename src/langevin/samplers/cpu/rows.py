@@ -1,4 +1,4 @@
-"""Compiled loops over embedding rows: the steps of `compiled.py` on some rows of a matrix, and the moves of `clocks.py`
+"""Compiled loops over embedding rows: the steps of `kernels.py` on some rows of a matrix, and the moves of `clocks.py`
 for rows that come late. An item is an entry of the second tensor; the size of a line is the width of the matrix.
 """
 
@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from .compiled import gain_of, psgld_move, sgld_move
-from .draws import fill_row
+from .kernels import gain_of, psgld_move, sgld_move
+from .noise import fill_row
 from .table import SIZE, TENSORS, Kernel, carray, doubles, inlined, pointer, real, tensor, walk, word
 
 # In float64. log 2 comes in two parts, the first so short that n times it is exact.
@@ -40,7 +40,7 @@ def start_row(data, line, item, xi):
 @inlined
 def sgld_row(data, line, item, xi):
     row = start_row(data, line, item, xi)
-    sgld_move(data, row_of(data, line, 0, row), row_of(data, line, 2, item), xi)
+    sgld_move(data, row_of(data, line, 0, row), row_of(data, line, 2, item), xi, None)
 
 
 @Kernel
@@ -51,7 +51,7 @@ def sgld_rows(data):
 @inlined
 def psgld_row(data, line, item, xi):
     row = start_row(data, line, item, xi)
-    psgld_move(data, row_of(data, line, 0, row), row_of(data, line, 2, item), row_of(data, line, 3, row), xi)
+    psgld_move(data, row_of(data, line, 0, row), row_of(data, line, 2, item), row_of(data, line, 3, row), xi, None)
 
 
 @Kernel

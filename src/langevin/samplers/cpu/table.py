@@ -1,8 +1,8 @@
 """How a compiled kernel finds its work: one table of 64-bit words for all parameters of a launch.
 
     0 next item | 1 items | 2 items at once | 3 scratch | 4-8 seed (two words), step, stream, noisy | 9-18 constants
-    19… one line for each parameter: first item, size, number, addresses of up to five tensors; at the end a line that
-    holds nothing but the number of all items
+    19… one line for each parameter: first item, size, number, addresses of up to five tensors and of the mean of its
+    prior (0: it has none); at the end a line that holds nothing but the number of all items
 
 An item is a block of elements or a row. Every thread calls the kernel with the address of the table, takes some items
 at a time by adding to word 0, and returns when there are no more: nobody need know how many threads there are, and a
@@ -14,9 +14,10 @@ does.
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
 from __future__ import annotations
 
+import itertools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
@@ -24,10 +25,14 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]  # it has no types
 from numba import extending, types
 
+from ..noise import MASK
+
 NEXT, ITEMS, AT_ONCE, SCRATCH, SEED, SEED_HIGH, STEP, STREAM, NOISY, CONSTANTS = range(10)
 LINES = CONSTANTS + 10
 FIRST, SIZE, NUMBER, TENSORS = range(4)
-LINE = TENSORS + 5
+MEAN = 5
+"""Behind the five."""
+LINE = TENSORS + MEAN + 1
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy"}
 """numba in its strict arithmetic: no multiplication is fused with an addition."""
@@ -61,6 +66,23 @@ class Kernel:
                 )  # fmt: skip
             self.compiled[dtype] = made
         return int(self.compiled[dtype].address)
+
+
+def write(
+    sizes: tuple[int, int, int], lines: Sequence[Sequence[int]], constants: Sequence[float],
+    key: tuple[int, int, int] | None = None,
+) -> np.ndarray:  # fmt: skip
+    """The table; sizes are items, items at once and scratch, the key is (seed, step, stream) of the noise, if any."""
+    words = np.zeros(LINES + LINE * len(lines) + 1, np.int64)
+    words[ITEMS:SEED] = sizes
+    if key is not None:
+        seed, step, stream = key
+        words[SEED:CONSTANTS] = (seed & MASK, seed >> 32, step & MASK, stream & MASK, 1)
+    words[CONSTANTS:LINES].view(np.float64)[: len(constants)] = constants
+    for place, line in zip(itertools.count(LINES, LINE), lines):
+        words[place : place + len(line)] = line
+    words[-1] = sizes[0]
+    return words
 
 
 def at(builder, arguments, kind):
@@ -189,8 +211,10 @@ def wide_vectors(typing, data):
 
 
 @inlined
-def walk(data, move):
-    """move(data, line of the parameter, item of that parameter, scratch) for the items that come to this thread."""
+def walk(data, move, *rest):
+    """move(data, line of the parameter, item of that parameter, scratch, *rest), for the items that
+    come to this thread.
+    """
     items, at_once, line = word(data, ITEMS), word(data, AT_ONCE), LINES
     scratch = np.zeros(word(data, SCRATCH), np.float32)
     while True:
@@ -200,4 +224,4 @@ def walk(data, move):
         for item in range(start, min(start + at_once, items)):
             while item >= word(data, line + LINE):
                 line += LINE
-            move(data, line, item - word(data, line), scratch)
+            move(data, line, item - word(data, line), scratch, *rest)

@@ -31,24 +31,19 @@ def run(function: int, data: int, *, parallel: bool) -> None:
     """Call a C function void(void *) at an address with this argument, on each of torch's threads at once or here."""
     threads = torch.get_num_threads() if parallel else 1
     if threads == 1:
-        call(function, data)
+        prototype(function)(data)
     elif (region := openmp()) is not None:
         region(function, data, threads, 0)
     else:
-        helpers = [pool(threads - 1).submit(call, function, data) for _ in range(threads - 1)]
-        call(function, data)
+        helpers = [pool(threads - 1).submit(prototype(function), data) for _ in range(threads - 1)]
+        prototype(function)(data)
         for helper in helpers:
             if not helper.cancel():  # one that never woke up is not waited for: the others have done its work
                 helper.result()
 
 
-def call(function: int, data: int) -> None:
-    """Without the GIL, as in all calls of ctypes."""
-    prototype(function)(data)
-
-
 prototype = functools.cache(ctypes.CFUNCTYPE(None, ctypes.c_void_p))
-"""A callable for an address, made once for each."""
+"""A callable for an address, made once for each; without the GIL, as in all calls of ctypes."""
 
 
 @functools.cache
