@@ -92,5 +92,5 @@ def test_words_that_were_cut_before_and_unknown_ones():
 
 
 def test_a_word_without_a_place_is_named():
-    with pytest.raises(LangevinError, match="'dog'.*not among the 1"):
+    with pytest.raises(LangevinError, match=r"'dog'.*not among the 1"):
         Vocabulary("word", ["cat"]).encode_tokens(["cat", "dog"])

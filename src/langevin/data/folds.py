@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import LangevinError
+from .corpora import SPLITS
 from .sentences import Sentences, read_corpus_of_sentences, read_sentences
 
 SPLIT_SEED = 2017
@@ -145,8 +146,7 @@ def split(
                 f"{data.corpus} is too small: no sentence of {len(numbers)} is left for {name}; "
                 f"use more sentences or larger shares"
             )
-    ordered = {name: splits[name] for name in ("train", "valid", "test") if name in splits}
-    return ordered, split_sha256(parts)
+    return {name: splits[name] for name in SPLITS if name in splits}, split_sha256(parts)
 
 
 def numbered(sentences: Sentences, labels: Sequence[str], where: str) -> list[int]:

@@ -38,7 +38,8 @@ def write_answers(
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     else:
         names = list(dict.fromkeys(name for row in rows for name in row))
-        table = [names, *([row.get(name) for name in names] for row in rows)]
+        cells = [[row.get(name) for name in names] for row in rows]
+        table: list[list[Any]] = [names, *cells]
         text = tsv_of(table) if ending == ".tsv" else csv_of(table)
     write_atomic(path, text.encode())
 
