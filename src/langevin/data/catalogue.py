@@ -117,7 +117,7 @@ def data_set(
     labels: list[str] | None = None, **about: str,
 ) -> DataSet:
     """One data set from its table."""
-    patterns = {key: tuple(own) for key, own in (instead or {}).items()}
+    patterns = {key: tuple(globs) for key, globs in (instead or {}).items()}
     known = {key: File(**file) for key, file in files.items()}
     return DataSet(name, files=known, instead=patterns, labels=tuple(labels or ()), **about)
 

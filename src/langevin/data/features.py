@@ -147,8 +147,8 @@ def read_numpy(raw: bytes) -> tuple[Tensor, list[str] | None]:
     lists = [a.tolist() for a in arrays.values() if a.dtype.kind in "US" and a.ndim == 1]
     matrices = [a for name, a in arrays.items() if a.dtype.kind == "f" or not name]
     if len(matrices) != 1 or len(lists) > 1:
-        there = ", ".join(arrays) or "nothing"
-        raise ValueError(f"expected one array of features and one of names, got {there}")
+        found = ", ".join(arrays) or "nothing"
+        raise ValueError(f"expected one array of features and one of names, got {found}")
     names = [n.decode() if isinstance(n, bytes) else str(n) for n in lists[0]] if lists else None
     native = matrices[0].astype(matrices[0].dtype.newbyteorder("="), copy=False)
     return torch.from_numpy(np.atleast_2d(native)), names

@@ -82,14 +82,15 @@ def parse_rows(
     """
     text, encoding = decode(raw, path)
     if kind_of(path) != "lines":
-        rows = list(rows_of(text, path))
-        if label_column is None and rows and usual_label in rows[0]:
-            label_column = usual_label
-        texts = [cell(row, text_column, path).strip() for row in rows]
-        labels = None
-        if label_column is not None:
-            labels = [cell(row, label_column, path).strip() for row in rows]
-        return Rows(texts, rows, labels, True, encoding)
+        texts, labels, rows = list[str](), list[str](), list[dict[str, Any]]()
+        for row in rows_of(text, path):
+            if label_column is None and not rows and usual_label in row:
+                label_column = usual_label
+            if label_column is not None:
+                labels.append(cell(row, label_column, path).strip())
+            texts.append(cell(row, text_column, path).strip())
+            rows.append(row)
+        return Rows(texts, rows, None if label_column is None else labels, True, encoding)
     if not labelled:
         lines = [line.strip() for line in lines_of(text)] if text else []
         return Rows(lines, [{"text": line} for line in lines], None, True, encoding)
@@ -218,9 +219,9 @@ def json_rows(text: str, path: str) -> Iterator[dict[str, Any]]:
 def cell(row: dict[str, Any], column: str, path: str) -> str:
     """One value as text; None is empty. A column that is not there is refused, with those there."""
     if column not in row:
-        there = ", ".join(repr(name) for name in row if name is not None) or "none"
+        names = ", ".join(repr(name) for name in row if name is not None) or "none"
         raise LangevinError(
-            f"expected a column {column!r} in {path}, the columns are {there}; "
+            f"expected a column {column!r} in {path}, the columns are {names}; "
             f"name the right ones with text_column and label_column"
         )
     value = row[column]

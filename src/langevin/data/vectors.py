@@ -160,6 +160,8 @@ def rows_in(path: Path) -> Iterator[tuple[str, Matrix]]:
 
     Both may begin with a line `words dim`; a `.bin` does.
     """
+    if not path.stat().st_size:
+        raise LangevinError(f"expected word vectors in {path}, it is empty; get the whole file")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         first = content.readline()
         header = first.removeprefix(b"\xef\xbb\xbf").split()
