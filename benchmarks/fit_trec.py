@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from langevin import BayesianTextClassifier
 from langevin.data.buckets import Buckets, by_length, lengths_of, pad
 from langevin.data.folds import hold_out
 from langevin.data.sentences import read_corpus_of_sentences
-from langevin.data.spelling import build_vocabulary, encode, words_of
+from langevin.data.spelling import words_of
+from langevin.data.vocabulary import UNKNOWN, Vocabulary
 from langevin.files import write_atomic
 from langevin.process import available_cores, prepare_process
 from langevin.store.folder import commit
@@ -54,8 +56,9 @@ def bare_fit(texts: list[str], labels: list[int], epochs: int) -> float:
     """Everything that `fit` does to a network without posterior; returns the validation error."""
     train, valid = hold_out(labels, range(len(labels)), 0.1, "valid")
     words = [words_of(text, "words") for text in texts]
-    vocabulary = build_vocabulary([words[n] for n in train], min_count=1, max_size=None)
-    sentences = [encode(own, vocabulary) for own in words]
+    counts = Counter(word for n in train for word in words[n])
+    vocabulary = Vocabulary.of_words(counts, first=[UNKNOWN])
+    sentences = [vocabulary.encode_tokens(own) for own in words]
     targets = torch.tensor(labels)
     model = Bare(len(vocabulary), len(set(labels)))
     optimiser = torch.optim.RMSprop(model.parameters(), lr=LR)

@@ -14,7 +14,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
-from .data.sentences import refuse_half_signs
+from .data.tables import refuse_half_signs
 from .errors import LangevinError
 from .fitted_run import FittedRun, data_beside, described, label_names, values_of, write_training
 from .posterior.uncertainty import Predictive

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from langevin.data.buckets import Buckets, by_length, lengths_of, pad
+from langevin.data.buckets import PADDING, ROWS, Buckets, by_length, in_length_order, lengths_of, pad
 from langevin.data.sentences import KNOWN, read_corpus_of_sentences
-from langevin.data.spelling import PADDING
 
 
 def sentences(count=1003, seed=0):
@@ -51,6 +50,19 @@ def test_evaluation_batches_hold_everything_within_bounds():
         longest = max(len(rows[number]) for number in batch)
         assert len(batch) <= 64
         assert len(batch) * longest <= 1000 or len(batch) == 1
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_what_was_made_of_batches_by_length_is_put_back_in_order(dim):
+    rows = sentences(600)
+
+    def first_and_length(tokens, lengths):
+        assert len(tokens) <= ROWS
+        return torch.stack([tokens[:, 0], lengths], 1 - dim)
+
+    made = in_length_order(rows, first_and_length, dim)
+    expected = [[int(row[0]) if len(row) else PADDING, len(row)] for row in rows]
+    assert (made.T if dim else made).tolist() == expected
 
 
 @pytest.mark.data

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from langevin.data.caption_batches import CaptionSet, images_with_features, joint_sha256, open_captioned
-from langevin.data.captions import build_vocabulary, encode
+from langevin.data.caption_batches import CaptionSet, images_with_features, joint_sha256
+from langevin.data.captions import build_vocabulary, open_captioned, with_marks
 from langevin.data.catalogue import DATASETS, DataSet, File
 from langevin.errors import LangevinError
 from tests.tiny_captions import write_tiny
@@ -20,11 +20,11 @@ def test_captions_become_one_matrix_in_order(tmp_path):
     assert made.lengths.tolist() == [4, 10, 3] * 2
     assert made.images.tolist() == [3] * 3 + [1] * 3
     for row, text in zip(made.tokens, texts, strict=True):
-        tokens = encode(vocabulary, text)
+        tokens = vocabulary.encode_tokens(with_marks(text)).tolist()
         assert row[: len(tokens)].tolist() == tokens
     batch = made.take(torch.tensor([2, 0]))
     assert batch.inputs.shape == (2, 4)
-    assert batch.targets[1].tolist() == encode(vocabulary, texts[0])[1:]
+    assert batch.targets[1].tolist() == vocabulary.encode_tokens(with_marks(texts[0])).tolist()[1:]
     assert batch.real.tolist() == [[True] * 3 + [False], [True] * 4]
     assert (batch.inputs[:, 1:] == batch.targets[:, :-1]).all()
 

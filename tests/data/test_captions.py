@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from langevin.data.captions import START, build_vocabulary, encode, read_captions, words_of
+from langevin.data.captions import START, build_vocabulary, read_captions, with_marks
+from langevin.data.spelling import words_of
 from langevin.data.vocabulary import END, UNKNOWN
 from langevin.errors import LangevinError
 from tests.tiny_captions import write_tiny
@@ -14,7 +15,7 @@ def karpathy(folder, key="raw"):
     kind = {name: split for split, names in captions.splits.items() for name in names}
     images = [
         {"filename": name, "split": {"valid": "val"}.get(kind[name], kind[name]),
-         "sentences": [{"raw": text} if key == "raw" else {"tokens": words_of(text)} for text in texts]}
+         "sentences": [{"raw": text} if key == "raw" else {"tokens": words_of(text, "plain")} for text in texts]}
         for name, texts in captions.texts.items()
     ]
     images[0]["split"] = "restval"  # his name for images that join the training split
@@ -24,9 +25,9 @@ def karpathy(folder, key="raw"):
 
 
 def test_words_are_lower_case_letters_and_digits():
-    assert words_of("A man 's T-shirt , RED_2 . ") == ["a", "man", "s", "tshirt", "red2"]
-    assert words_of("Ein Mädchen läuft !") == ["ein", "mädchen", "läuft"]
-    assert words_of(" . ") == []
+    assert words_of("A man 's T-shirt , RED_2 . ", "plain") == ["a", "man", "s", "tshirt", "red2"]
+    assert words_of("Ein Mädchen läuft !", "plain") == ["ein", "mädchen", "läuft"]
+    assert words_of(" . ", "plain") == []
 
 
 def test_token_lines_and_lists(tmp_path):
@@ -40,8 +41,8 @@ def test_token_lines_and_lists(tmp_path):
 def test_karpathy_s_json_says_the_same(tmp_path, key):
     path, captions = karpathy(tmp_path, key)
     read = read_captions(path)
-    assert {name: [words_of(t) for t in texts] for name, texts in read.texts.items()} == {
-        name: [words_of(t) for t in texts] for name, texts in captions.texts.items()
+    assert {name: [words_of(t, "plain") for t in texts] for name, texts in read.texts.items()} == {
+        name: [words_of(t, "plain") for t in texts] for name, texts in captions.texts.items()
     }
     assert read.splits == captions.splits
     assert build_vocabulary(read, 2).tokens == build_vocabulary(captions, 2).tokens
@@ -58,7 +59,8 @@ def test_vocabulary_has_the_frequent_words_and_three_marks(tmp_path):
     assert "zebra" in build_vocabulary(captions, 1).numbers
     assert len(build_vocabulary(captions, 1, 6)) == 6
     numbers = vocabulary.numbers
-    assert encode(vocabulary, "A zebra runs.") == [numbers[t] for t in (START, "a", UNKNOWN, "runs", END)]
+    encoded = vocabulary.encode_tokens(with_marks("A zebra runs.")).tolist()
+    assert encoded == [numbers[t] for t in (START, "a", UNKNOWN, "runs", END)]
 
 
 def test_a_vocabulary_without_words_is_refused(tmp_path):

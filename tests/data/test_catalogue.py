@@ -2,7 +2,7 @@ import shutil
 
 import pytest
 
-from langevin.data.catalogue import DATASETS
+from langevin.data.catalogue import DATASETS, SENTENCES, VECTORS
 from langevin.data.corpora import read_corpus
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
@@ -42,3 +42,19 @@ def test_the_command_lists_them(cli, tmp_path, monkeypatch):
     assert code == 0
     assert "missing" in printed
     assert "embedded" in printed
+
+
+def test_the_catalogue_is_whole():
+    """Files whose sha256 is known have a size; sets of labelled sentences name their labels."""
+    for known in DATASETS.values():
+        assert known.what
+        assert known.licence
+        assert known.how_to_get
+        assert known.files
+        for file in known.files.values():
+            assert file.name
+            assert file.holds
+            assert bool(file.size) == bool(file.sha256) == (len(file.sha256) == 64)
+    assert {known.name: len(known.labels) for known in SENTENCES} == {
+        "mr": 2, "cr": 2, "subj": 2, "mpqa": 2, "trec": 6}
+    assert len(VECTORS) == 3

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from langevin import LangevinError
-from langevin.data.prediction_files import check_target, read_rows, write_answers
+from langevin.data.prediction_files import COLUMNS, check_target, write_answers
+from langevin.data.tables import read_rows
 
 ANSWER = {"label": "place", "probability": 0.5, "std": 0.1234567, "entropy": 1.0, "mutual_information": 0.0,
           "decision": "accept", "empty": False, "cut": False}
@@ -25,7 +26,7 @@ def test_columns_are_kept_and_answers_stand_beside_them(tmp_path):
     assert read_rows(source, "text", None, usual_label="kind").labels == rows.labels
     assert read_rows(source, "text", None, usual_label="label").labels is None
     for name in ("out.csv", "out.jsonl"):
-        write_answers(tmp_path / name, rows.kept, [ANSWER, ANSWER | {"empty": True, "decision": None}])
+        write_answers(tmp_path / name, rows.columns, [ANSWER, ANSWER | {"empty": True, "decision": None}])
     with (tmp_path / "out.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert first == {"id": "7", "text": "where, is\nRome ?", "kind": "place", "predicted": "place",
@@ -40,19 +41,12 @@ def test_columns_are_kept_and_answers_stand_beside_them(tmp_path):
 def test_tsv_cells_hold_no_tabs(tmp_path):
     source = write(tmp_path / "in.jsonl", '{"text": "where\\tis\\nRome", "n": null}\n{"text": "b", "more": 3}\n')
     rows = read_rows(source, "text", None)
-    write_answers(tmp_path / "out.tsv", rows.kept, [ANSWER, ANSWER | {"cut": True}])
+    write_answers(tmp_path / "out.tsv", rows.columns, [ANSWER, ANSWER | {"cut": True}])
     lines = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
     assert lines[0][:2] == ["text", "n"]
     assert lines[1][0] == "where is Rome"
     assert len({len(line) for line in lines}) == 1
     assert "cut" in lines[2]
-
-
-def test_lines_are_texts_or_labels_and_texts(tmp_path):
-    source = write(tmp_path / "in.txt", "place where is Rome ?\n\nperson\n")
-    assert read_rows(source, "text", None).texts == ["place where is Rome ?", "", "person"]
-    labelled = read_rows(source, "text", None, labelled=True)
-    assert (labelled.texts, labelled.labels, labelled.free) == (["where is Rome ?", ""], ["place", "person"], False)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +62,7 @@ def test_lines_are_texts_or_labels_and_texts(tmp_path):
 )
 def test_bad_files(tmp_path, name, content, message):
     with pytest.raises(LangevinError, match=message):
-        read_rows(write(tmp_path / name, content), "text", None, to_write=True)
+        read_rows(write(tmp_path / name, content), "text", None, reserved=COLUMNS)
 
 
 def test_targets_are_checked_before_the_work(tmp_path):
@@ -83,10 +77,10 @@ def test_targets_are_checked_before_the_work(tmp_path):
 
 def test_a_carriage_return_stays_in_its_cell(tmp_path):
     source = write(tmp_path / "in.jsonl", '{"text": "bad\\rfilm", "id": 1}\n')
-    rows = read_rows(source, "text", None, to_write=True)
+    rows = read_rows(source, "text", None, reserved=COLUMNS)
     answer = {"label": "neg", "probability": 0.9, "std": 0.1, "entropy": 0.3, "mutual_information": 0.0,
               "decision": "accept", "empty": False, "cut": False}
-    write_answers(tmp_path / "out.csv", rows.kept, [answer])
+    write_answers(tmp_path / "out.csv", rows.columns, [answer])
     with (tmp_path / "out.csv").open(newline="") as file:
         (read,) = csv.DictReader(file)
     assert (read["text"], read["id"], read["predicted"]) == ("bad\rfilm", "1", "neg")

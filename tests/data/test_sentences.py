@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from langevin.data.catalogue import DATASETS
-from langevin.data.sentences import KNOWN, read_corpus_of_sentences, read_sentences, read_texts
-from langevin.data.spelling import build_vocabulary, encode, words_of
+from langevin.data.sentences import KNOWN, read_corpus_of_sentences, read_sentences
+from langevin.data.tables import read_rows
 from langevin.errors import LangevinError
 
 PAIRS = [("Who wrote this ?", "person"), ('Where is Rome, "the city"?', "place"), ("", "person"), ("Né où ?", "place")]
@@ -55,11 +55,6 @@ def test_a_quotation_over_several_lines_of_a_tsv_is_not_one_cell(tmp_path, rows)
     assert read_sentences(tmp_path / "q.tsv").labels == ("A", "B", "C", "A")
 
 
-def test_lines_of_one_column_stay_apart(tmp_path):
-    (tmp_path / "q.tsv").write_text('text\n"one\ntwo"\nthree\n')
-    assert read_texts(tmp_path / "q.tsv") == ['"one', 'two"', "three"]
-
-
 def test_quotes_of_a_tsv_that_are_none_around_cells_are_signs_of_the_text(tmp_path):
     (tmp_path / "q.tsv").write_text('text\tlabel\n"Ah" he said\tperson\n"half a quote\tplace\n')
     assert read_sentences(tmp_path / "q.tsv").texts == ('"Ah" he said', '"half a quote')
@@ -89,7 +84,7 @@ def test_columns_can_be_named_and_missing_ones_are_refused_with_those_that_are_t
     with pytest.raises(LangevinError, match=r"column 'kind'.*'id', 'label', 'text'.*label_column"):
         read_sentences(path, label_column="kind")
     with pytest.raises(LangevinError, match="column 'body'"):
-        read_texts(path, "body")
+        read_rows(path, "body")
 
 
 @pytest.mark.parametrize(
@@ -124,28 +119,6 @@ def test_a_csv_cell_may_hold_a_very_long_text(tmp_path):
     assert len(read_sentences(path).texts[0].split()) == 100_000
 
 
-def test_texts_alone(tmp_path):
-    path = tmp_path / "t.txt"
-    path.write_text("Who wrote this ?\n\nWhere ?\n")
-    assert read_texts(path) == ["Who wrote this ?", "", "Where ?"]
-    assert read_texts(write(tmp_path / "q.csv")) == [text for text, _ in PAIRS]
-
-
-def test_words_and_signs():
-    assert words_of("Don't stop -- it's 3.5$!", "words") == ["Don't", "stop", "-", "-", "it's", "3", ".", "5", "$", "!"]
-    assert words_of("Who wrote this ?", "words") == words_of("Who wrote this ?", "space")
-    cleaned = words_of('It\'s "bright-eyed" (and café-born) -- don\'t you think?', "cleaned")
-    assert cleaned == ["It", "'s", "bright", "eyed", "(", "and", "café", "born", ")", "do", "n't", "you", "think", "?"]
-
-
-def test_vocabulary_and_unknown_words():
-    vocabulary = build_vocabulary([["b", "a", "a"], ["c", "a", "b"]], min_count=2, max_size=None)
-    assert vocabulary.tokens == ["<unk>", "a", "b"]
-    assert encode(["a", "c", "b"], vocabulary).tolist() == [1, 0, 2]
-    assert encode([], vocabulary).shape == (0,)
-    assert build_vocabulary([["b", "a", "a"]], min_count=1, max_size=2).tokens == ["<unk>", "a"]
-
-
 @pytest.mark.data
 def test_the_five_sets_are_the_papers(real_data):
     sizes = {n: [len(part) for part in read_corpus_of_sentences(n).values()] for n in KNOWN}
@@ -168,13 +141,6 @@ def test_a_few_broken_bytes_do_not_change_the_letters_of_the_rest(tmp_path, capl
     with caplog.at_level(logging.INFO, logger="langevin"):
         assert read_sentences(path).texts == ("café", "thé")
     assert "a guess" in caplog.text
-
-
-def test_blank_lines_are_empty_texts_where_there_is_one_column(tmp_path):
-    (tmp_path / "one.csv").write_text("text\na\n\nb\n")
-    (tmp_path / "two.csv").write_text("\ntext,id\na,1\n\nb\n")
-    assert read_texts(tmp_path / "one.csv") == ["a", "", "b"]
-    assert read_texts(tmp_path / "two.csv") == ["a", "b"]
 
 
 def test_lines_may_end_with_carriage_returns(tmp_path):

@@ -74,6 +74,9 @@ def test_what_cannot_be_used_is_refused(tmp_path):
     (tmp_path / "v.txt").write_text("the nan 1\nof 1 2\n")
     with pytest.raises(LangevinError, match="finite"):
         load_vectors(str(tmp_path / "v.txt"), ["the"])
+    (tmp_path / "v.txt").write_text("")
+    with pytest.raises(LangevinError, match="it is empty"):
+        load_vectors(str(tmp_path / "v.txt"), ["the"])
     (tmp_path / "w.npy").write_bytes(b"no array")
     (tmp_path / "w.vocab.tsv").write_text("the\t0\n")
     with pytest.raises(LangevinError, match="cannot read word vectors"):

@@ -1,9 +1,11 @@
+from collections import Counter
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langevin.data.vocabulary import Vocabulary
+from langevin.data.vocabulary import UNKNOWN, Vocabulary
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
 from langevin.tasks import open_task
@@ -53,7 +55,7 @@ def test_unknown_word_without_unk_is_named():
 
 
 def test_latin1_text_is_refused_with_the_position():
-    with pytest.raises(LangevinError, match="0xe9 at position 3"):
+    with pytest.raises(LangevinError, match="0xe9 at 3"):
         Vocabulary.build("café".encode("latin-1"), "char")
 
 
@@ -79,3 +81,16 @@ def test_words_of_a_text_are_those_of_its_training_part(tmp_path):
     assert (task.evaluated["test"].streams == unknown).any()
     assert not (task.evaluated["train"].streams == unknown).any()
     assert task.add_file(path) == "text"  # any other text can be scored
+
+
+def test_words_that_were_cut_before_and_unknown_ones():
+    vocabulary = Vocabulary.of_words(Counter("baacab"), min_count=2, first=[UNKNOWN])
+    assert vocabulary.tokens == ["<unk>", "a", "b"]
+    assert vocabulary.encode_tokens(["a", "c", "b"]).tolist() == [1, 0, 2]
+    assert vocabulary.encode_tokens([]).shape == (0,)
+    assert Vocabulary.of_words(Counter("baa"), max_size=2, first=[UNKNOWN]).tokens == ["<unk>", "a"]
+
+
+def test_a_word_without_a_place_is_named():
+    with pytest.raises(LangevinError, match=r"'dog'.*not among the 1"):
+        Vocabulary("word", ["cat"]).encode_tokens(["cat", "dog"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from langevin.data.captions import encode
+from langevin.data.captions import with_marks
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
@@ -46,7 +46,7 @@ def test_log_probs_are_each_caption_s_words_in_order(tmp_path):
     expected = []
     for name in task.images["valid"]:
         for text in task.captions.texts[name]:
-            tokens = torch.tensor(encode(task.vocabulary, text))
+            tokens = task.vocabulary.encode_tokens(with_marks(text))
             row = torch.tensor([task.features.rows[name]])
             log_p = torch.log_softmax(model(task.features.take(row), tokens[None, :-1])[0], -1)
             expected.append(log_p.gather(1, tokens[1:, None])[:, 0])

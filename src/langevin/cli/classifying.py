@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from ..data.prediction_files import Rows, check_target, read_rows, write_answers
-from ..data.sentences import refuse_half_signs
+from ..data.prediction_files import COLUMNS, check_target, write_answers
+from ..data.tables import Rows, read_rows, refuse_half_signs
 from ..errors import LangevinError
 from ..posterior.risk import DecisionRule
 from ..predict.classification import Classifier, answers, remarks
@@ -66,7 +66,7 @@ def classify(
     decided = decisions(rule, given, encoded) if rule else [None] * len(rows.texts)
     answered = [a | {"decision": d} for a, d in zip(answers(run, rows.texts, encoded, given), decided, strict=True)]
     if out is not None:
-        write_answers(out, rows.kept, answered)
+        write_answers(out, rows.columns, answered)
     scored, doubt = error_of(run, rows, answered), caution(run, rule) if rule else None
     for said in [*(f"skipped: {problem}" for problem in run.skipped), *remarks(run, encoded), *scored.pop("said", []),
                  *([doubt] if doubt else [])]:
@@ -92,7 +92,7 @@ def rows_to_answer(
             refuse_half_signs(text, "a text of the command line")
         return Rows(list(texts or []), [{"text": text} for text in texts or []], None, free=True)
     rows = read_rows(file, text_column or run.data.text_column, label_column, usual_label=run.data.label_column,
-                     labelled=labelled, to_write=to_write)
+                     labelled=labelled, reserved=COLUMNS if to_write else ())
     if rows.labels is None and not labelled and looks_labelled(rows.texts, run.labels):
         messages.print(f"every line of {file} begins with a label; if they are 'label text', pass --labelled",
                        style="yellow", soft_wrap=True)

@@ -1,8 +1,9 @@
-"""A sequence of tokens → batches of inputs and targets (the inputs shifted by one).
+"""A sequence of tokens → splits → batches of inputs and targets (the inputs shifted by one).
 
-*Successive*: the text is cut into as many streams as a batch has rows; batch i+1 continues batch i, so that the
-recurrent state can be carried over. *Random*: each batch is a set of windows from anywhere, to be read from a zero
-state. Both are functions of (seed, epoch, index), hence resumable at any batch.
+*Successive*: the text is cut into as many streams as a batch has rows; batch i+1 continues batch i,
+so that the recurrent state can be carried over. *Random*: each batch is a set of windows from
+anywhere, to be read from a zero state. Both are functions of (seed, epoch, index), hence resumable
+at any batch.
 """
 
 from __future__ import annotations
@@ -16,23 +17,41 @@ Batch = tuple[Tensor, Tensor]
 
 
 class SuccessiveBatches:
-    """Streams side by side; every target is visited once an epoch, in order. The last window may be shorter.
+    """Streams side by side; every target is visited once an epoch, in order.
 
-    `tail` are the few tokens after the last stream that did not fill the rows: left out in training, scored in
-    evaluation.
+    The last window may be shorter. `tail` are the few tokens after the last stream that did not
+    fill the rows: left out in training, scored in evaluation.
     """
 
     def __init__(self, streams: Tensor, window: int, tail: Tensor | None = None) -> None:
         if streams.shape[1] < 2:
-            raise LangevinError(f"expected at least 2 tokens in each of {streams.shape[0]} streams, got "
-                                f"{streams.shape[1]}; use a longer text or a smaller batch_size")
+            raise LangevinError(
+                f"expected at least 2 tokens in each of {streams.shape[0]} streams, got "
+                f"{streams.shape[1]}; use a longer text or a smaller batch_size"
+            )
         self.streams, self.window = streams, window
         self.tail = streams.new_empty(0) if tail is None else tail
+
+    @classmethod
+    def of(cls, sequence: Tensor, rows: int, window: int) -> SuccessiveBatches:
+        """All of a sequence: `rows` streams, and what is left after them as the tail."""
+        streams = streams_of(sequence, rows)
+        return cls(streams, window, sequence[rows * (streams.shape[1] - 1) + 1 :])
 
     @property
     def tokens(self) -> int:
         """How many targets an epoch has: the N of the sampler."""
         return self.streams.shape[0] * (self.streams.shape[1] - 1)
+
+    @property
+    def sequence(self) -> Tensor:
+        """The streams one after the other, without the tokens in which they overlap."""
+        return torch.cat([self.streams[:, :-1].flatten(), self.streams[-1, -1:]])
+
+    @property
+    def rest(self) -> Tensor:
+        """The end of the last stream and the tail, [1, tail + 1], to be read on from there."""
+        return torch.cat([self.streams[-1, -1:], self.tail])[None]
 
     def __len__(self) -> int:
         return -(-(self.streams.shape[1] - 1) // self.window)
@@ -48,8 +67,8 @@ class RandomBatches:
 
     def __init__(self, sequence: Tensor, rows: int, window: int, seed: int) -> None:
         if len(sequence) < window + 1:
-            raise LangevinError(f"expected at least {window + 1} tokens for one window, got {len(sequence)}; "
-                                f"use a longer text or a smaller window")
+            raise LangevinError(f"expected at least {window + 1} tokens for one window, got "
+                                f"{len(sequence)}; use a longer text or a smaller window")
         self.sequence, self.rows, self.window, self.seed = sequence, rows, window, seed
 
     @property
@@ -60,14 +79,16 @@ class RandomBatches:
         return max(1, self.tokens // (self.rows * self.window))
 
     def batch(self, epoch: int, index: int) -> Batch:
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + epoch * len(self) + index)
-        starts = torch.randint(len(self.sequence) - self.window, (self.rows, 1), generator=generator)
+        seed = self.seed * 1_000_003 + epoch * len(self) + index
+        generator = torch.Generator().manual_seed(seed)
+        last = len(self.sequence) - self.window
+        starts = torch.randint(last, (self.rows, 1), generator=generator)
         piece = self.sequence[starts + torch.arange(self.window + 1)]
         return piece[:, :-1], piece[:, 1:]
 
 
 def streams_of(sequence: Tensor, rows: int) -> Tensor:
-    """Cut a sequence into `rows` equal streams that overlap by one token, so that no target is lost between them.
+    """Cut a sequence into `rows` equal streams that overlap by one token: no target is lost there.
 
     Up to rows−1 tokens at the end do not fit and are left out.
     """
@@ -89,8 +110,10 @@ def split_contiguous(sequence: Tensor, parts: tuple[float, float, float]) -> dic
     return {"train": sequence[:first], "valid": sequence[first:second], "test": sequence[second:]}
 
 
-def split_streams(sequence: Tensor, rows: int, window: int, parts: tuple[int, int, int]) -> dict[str, Tensor]:
-    """char-rnn's split, which the paper follows: cut the whole text into streams first, then split along time.
+def split_streams(
+    sequence: Tensor, rows: int, window: int, parts: tuple[int, int, int]
+) -> dict[str, Tensor]:
+    """char-rnn's split, which the paper follows: cut the whole text into streams, then along time.
 
     `parts` count batches of rows × window tokens; 260 + 32 + 33 for War and Peace.
     """
@@ -106,3 +129,24 @@ def split_streams(sequence: Tensor, rows: int, window: int, parts: tuple[int, in
         name: streams[:, start : end + 1]
         for name, start, end in zip(("train", "valid", "test"), edges[:-1], edges[1:], strict=True)
     }
+
+
+def batches_of_splits(
+    pieces: dict[str, Tensor], rows: int, window: int
+) -> dict[str, SuccessiveBatches]:
+    """Each piece of a text as streams side by side; what does not fill them comes after the last.
+
+    Training has `rows` streams, the other pieces as many as they have windows for.
+    """
+    batches = {}
+    for name, piece in pieces.items():
+        needed = rows * 2 + 1 if name == "train" else 2
+        if len(piece) < needed:
+            raise LangevinError(
+                f"the text is too short: {len(piece)} tokens of {sum(map(len, pieces.values()))} "
+                f"are for {name}, at least {needed} are needed with batch_size {rows}; "
+                f"use a longer text or a smaller batch_size"
+            )
+        fitting = rows if name == "train" else max(1, min(rows, len(piece) // (window + 1)))
+        batches[name] = SuccessiveBatches.of(piece, fitting, window)
+    return batches

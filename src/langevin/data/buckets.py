@@ -1,28 +1,36 @@
-"""Items of about the same length → batches, whose padding is small; a function of (seed, epoch, index).
+"""Items of about the same length → batches with little padding; by (seed, epoch, index) alone.
 
-Each epoch shuffles all items, lays them into pools of some batches, sorts each pool by length, cuts it into batches
-and shuffles those. More pools mix more and pad more: as many are taken as keep padding under PADDED of all steps. The
-paper's sets get from one (CR, MPQA: a full sort) to eleven (MR).
+Each epoch shuffles all items, lays them into pools of some batches, sorts each pool by length, cuts
+it into batches and shuffles those. More pools mix more and pad more: as many are taken as keep
+padding under PADDED of all steps. The paper's sets get from one (CR, MPQA: a full sort) to eleven
+(MR).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from .spelling import PADDING
-
+PADDING = 0
+"""Fills short rows of a batch. It is a word's number like any other: what stands after a row's
+length is never read."""
 PADDED = 0.08
-"""Share of padding that is allowed when the number of pools is chosen (in the first epoch; others differ by little)."""
+"""Share of padding that is allowed when the number of pools is chosen, in the first epoch; others
+differ by little."""
+ROWS, STEPS = 256, 8192
+"""Sentences, and words with padding, that are evaluated at once."""
 
 Rows = tuple[Tensor, Tensor]
 """Tokens [rows, longest], padded, and the length of each row."""
 
 
 class Buckets:
-    """Every item once an epoch, in batches whose sizes differ by at most one (so that no batch counts for more)."""
+    """Every item once an epoch, in batches whose sizes differ by at most one.
+
+    So no batch counts for more than another.
+    """
 
     def __init__(self, lengths: Tensor, batch_size: int, seed: int) -> None:
         self.lengths, self.seed = lengths, seed
@@ -51,13 +59,15 @@ class Buckets:
             first, last = self.count * pool // self.pools, self.count * (pool + 1) // self.pools
             members = order[edges[first] : edges[last]]
             members = members[self.lengths[members].argsort(stable=True)]
-            batches += [members[edges[b] - edges[first] : edges[b + 1] - edges[first]] for b in range(first, last)]
+            inner = [edge - edges[first] for edge in edges[first + 1 : last]]
+            batches += members.tensor_split(inner)
         return [batches[b] for b in torch.randperm(self.count, generator=generator)]
 
     def padding(self, epoch: int) -> float:
         """Which share of the steps of an epoch is padding."""
-        longest = [max(1, int(self.lengths[members].max())) * len(members) for members in self.plan(epoch)]
-        return 1 - int(self.lengths.sum()) / sum(longest)
+        steps = sum(max(1, int(self.lengths[members].max())) * len(members)
+                    for members in self.plan(epoch))
+        return 1 - int(self.lengths.sum()) / steps
 
 
 def lengths_of(sentences: Sequence[Tensor]) -> Tensor:
@@ -73,13 +83,31 @@ def pad(sentences: Sequence[Tensor]) -> Rows:
     return tokens, lengths
 
 
-def by_length(sentences: Sequence[Tensor], rows: int, steps: int) -> list[list[int]]:
-    """For evaluation: all sentences sorted by length, at most `rows` in a batch and about `steps` steps in all."""
+def by_length(sentences: Sequence[Tensor], rows: int = ROWS, steps: int = STEPS) -> list[list[int]]:
+    """For evaluation: numbers of the sentences, the short ones first.
+
+    At most `rows` of them stand in a batch, with about `steps` steps in all.
+    """
     order = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
     batches: list[list[int]] = []
     for number in order:
         longest = max(1, len(sentences[number]))
-        if not batches or len(batches[-1]) >= rows or (len(batches[-1]) + 1) * longest > max(steps, longest):
+        room = min(rows, max(1, steps // longest))
+        if not batches or len(batches[-1]) >= room:
             batches.append([])
         batches[-1].append(number)
     return batches
+
+
+def in_length_order(
+    sentences: Sequence[Tensor], use: Callable[[Tensor, Tensor], Tensor], dim: int = 0
+) -> Tensor:
+    """What `use` makes of padded batches of sentences, put back into the order of the sentences.
+
+    `use` takes tokens and lengths and gives a tensor whose `dim` is the sentences.
+    """
+    order, pieces = list[int](), list[Tensor]()
+    for members in by_length(sentences):
+        pieces.append(use(*pad([sentences[number] for number in members])))
+        order += members
+    return torch.cat(pieces, dim).index_select(dim, torch.tensor(order).argsort())

@@ -7,6 +7,7 @@ import lzma
 from pathlib import Path
 
 from ..errors import LangevinError
+from ..files import read_bytes
 from .catalogue import DATASETS
 
 WAR_AND_PEACE = "war_and_peace"
@@ -27,33 +28,33 @@ def read_corpus(name_or_path: str) -> Corpus:
         return {split: DATASETS[name_or_path].read(split) for split in SPLITS}
     if name_or_path in DATASETS and not Path(name_or_path).exists():
         known = ", ".join([WAR_AND_PEACE, *TEXTS])
-        raise LangevinError(f"expected a text for a language model, got the data set {name_or_path}; "
-                            f"pass a file or one of {known}")
+        raise LangevinError(
+            f"expected a text for a language model, got the data set {name_or_path}; "
+            f"pass a file or one of {known}"
+        )
     return {"text": read_text(Path(name_or_path))}
 
 
 def read_text(path: Path) -> bytes:
     """A text file, checked to be usable."""
-    if path.is_dir() or not path.exists():
-        kind = "a folder" if path.is_dir() else "nothing"
-        known = ", ".join([WAR_AND_PEACE, *TEXTS])
-        raise LangevinError(f"expected a text file at {path}, found {kind}; pass a file or one of {known}")
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise LangevinError(f"cannot read {path}: {error.strerror}; check its permissions") from None
+    known = ", ".join([WAR_AND_PEACE, *TEXTS])
+    raw = read_bytes(path, what="a text file", instead=f"pass a file or one of {known}")
     if not raw.strip():
         raise LangevinError(f"expected text in {path}, it is empty; pass a file with text in it")
     if b"\0" in raw:
-        raise LangevinError(f"expected text in {path}, found zero bytes as in a binary file; pass a text file")
+        raise LangevinError(
+            f"expected text in {path}, found zero bytes as in a binary file; pass a text file"
+        )
     return raw
 
 
 def read_war_and_peace() -> bytes:
-    """Tolstoy's novel as char-rnn distributed it, bytes untouched (BOM and CR LF included): 87 distinct bytes."""
-    raw = lzma.decompress((Path(__file__).parent / "war_and_peace.txt.xz").read_bytes())
+    """Tolstoy's novel as char-rnn distributed it, BOM and CR LF included: 87 distinct bytes."""
+    raw = lzma.decompress(read_bytes(Path(__file__).with_name("war_and_peace.txt.xz")))
     if hashlib.sha256(raw).hexdigest() != WAR_AND_PEACE_SHA256:
-        raise LangevinError("the embedded War and Peace is damaged (its hash differs); install langevin again")
+        raise LangevinError(
+            "the embedded War and Peace is damaged (its hash differs); install langevin again"
+        )
     return raw
 
 

@@ -1,22 +1,25 @@
-"""Features of images by name: `.npy` with a file of names, `.npz`, `.safetensors`. Checked on reading, no pickle."""
+"""Features of images by name: `.npy` with a file of names, `.npz`, `.safetensors`.
+
+Checked on reading, without pickle.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import safe_open
 from torch import Tensor
 
 from ..errors import LangevinError
-from ..files import no_file
+from ..files import decode_utf8, expect_file
 
 HASHED_WHOLE = 64 << 20
 BLOCK = 1 << 20
@@ -25,7 +28,7 @@ SUFFIXES = (".npy", ".npz", ".safetensors")
 
 @dataclass(frozen=True)
 class ImageFeatures:
-    """One row of numbers for each image; kept in the precision of the file, handed out in float32."""
+    """One row of numbers for each image, in the precision of the file; handed out in float32."""
 
     names: list[str]
     values: Tensor
@@ -36,26 +39,28 @@ class ImageFeatures:
         values, names = self.values, self.names
         if values.dim() != 2 or not values.is_floating_point() or not values.numel():
             raise LangevinError(
-                f"expected floating-point features [images, width] in {self.source}, got {values.dtype} of shape "
-                f"{list(values.shape)}"
+                f"expected floating-point features [images, width] in {self.source}, got "
+                f"{values.dtype} of shape {list(values.shape)}"
             )
         if len(names) != len(values):
             raise LangevinError(
-                f"the features in {self.source} have {len(values)} rows but {len(names)} names; each row needs a name, "
-                f"in the same order"
+                f"the features in {self.source} have {len(values)} rows but {len(names)} names; "
+                f"each row needs a name, in the same order"
             )
-        given = values.float() if values.dtype == torch.float64 else values  # as a model will be given them
-        bad = (~torch.isfinite(given).all(1)).nonzero().flatten().tolist()
+        seen = values.float() if values.dtype == torch.float64 else values  # as by a model
+        bad = (~torch.isfinite(seen).all(1)).nonzero().flatten().tolist()
         if bad:
             problem = "too large for float32" if torch.isfinite(values).all() else "not finite"
             raise LangevinError(
-                f"{len(bad)} of {len(values)} rows in {self.source} are {problem}, first row {bad[0]} "
-                f"({names[bad[0]]!r}); compute those features again"
+                f"{len(bad)} of {len(values)} rows in {self.source} are {problem}, first row "
+                f"{bad[0]} ({names[bad[0]]!r}); compute those features again"
             )
         object.__setattr__(self, "rows", {name: number for number, name in enumerate(names)})
         if len(self.rows) < len(names):
             twice = next(name for number, name in enumerate(names) if self.rows[name] != number)
-            raise LangevinError(f"{twice!r} has more than one row in {self.source}; name each image once")
+            raise LangevinError(
+                f"{twice!r} has more than one row in {self.source}; name each image once"
+            )
 
     @property
     def width(self) -> int:
@@ -72,12 +77,12 @@ class ImageFeatures:
         """Refuse features that another network made than the one the model was trained with."""
         if self.width != width:
             raise LangevinError(
-                f"the model takes {width} features an image, {self.source} has {self.width}; use the network that made "
-                f"the training features"
+                f"the model takes {width} features an image, {self.source} has {self.width}; use "
+                f"the network that made the training features"
             )
 
     def sha256(self) -> str:
-        """A hash of names and numbers; of large files, of blocks spread over the whole, so that it stays cheap."""
+        """A hash of names and numbers; of large files, of blocks spread over the whole: cheap."""
         content = self.values.contiguous().view(torch.uint8).numpy().reshape(-1).data
         if len(content) <= HASHED_WHOLE:
             pieces = [content]
@@ -92,110 +97,109 @@ class ImageFeatures:
 
 
 def read_features(path: Path, names: Path | None = None, *, named: bool = True) -> ImageFeatures:
-    """Features of any of the three kinds; names stand in the file or in one beside it, else, if allowed, rows."""
+    """Features of any of the three kinds, named in the file or in one beside it, else by row.
+
+    Whoever needs names refuses features without: `named`.
+    """
     if path.suffix not in SUFFIXES:
         raise LangevinError(f"expected features as {', '.join(SUFFIXES)}, got {path}")
-    if problem := no_file(path):
-        raise LangevinError(f"expected image features at {path}, which is {problem}; name a file of features")
-    try:
-        values, found = read_safetensors(path) if path.suffix == ".safetensors" else read_numpy(path.read_bytes())
-    except Exception as error:  # a damaged file raises whatever it makes its reader stumble over
-        raise unreadable(str(path), error) from None
+    expect_file(path, "image features at", "name a file of features")
+    with reading(str(path)):
+        tensors = path.suffix == ".safetensors"
+        values, found = read_safetensors(path) if tensors else read_numpy(path.read_bytes())
     if found is not None and names is not None:
-        raise LangevinError(f"expected no names beside those that {path} carries, got {names}; leave --names out")
-    if found is None:
-        found = names_for(path, names, len(values), named=named)
+        raise LangevinError(
+            f"expected no names beside those that {path} carries, got {names}; leave --names out"
+        )
+    found = names_beside(path, names, len(values), named=named) if found is None else found
     if found is None and named:
         raise LangevinError(
-            f"the features in {path} have no names: put the image names, one a line in the order of the rows, into "
-            f"{path.with_suffix('').name}_names.txt beside it"
+            f"the features in {path} have no names: put the image names, one a line in the order "
+            f"of the rows, into {path.with_suffix('').name}_names.txt beside it"
         )
-    return ImageFeatures([f"row {i}" for i in range(len(values))] if found is None else found, values, str(path))
+    rows = [f"row {number}" for number in range(len(values))]
+    return ImageFeatures(rows if found is None else found, values, str(path))
 
 
 def features_from_bytes(values: bytes, names: bytes, source: str) -> ImageFeatures:
     """The same from the contents of a `.npy` file and of its names."""
-    try:
+    with reading(source):
         rows, _ = read_numpy(values)
-    except Exception as error:  # whatever, as in read_features
-        raise unreadable(source, error) from None
     return ImageFeatures(names_in(names, f"the names of {source}"), rows, source)
 
 
-def unreadable(source: str, error: Exception) -> LangevinError:
-    return LangevinError(f"{source} cannot be read as image features: {error}")
+@contextmanager
+def reading(source: str) -> Iterator[None]:
+    """A damaged file raises whatever it makes its reader stumble over."""
+    try:
+        yield
+    except Exception as error:
+        raise LangevinError(f"{source} cannot be read as image features: {error}") from None
 
 
 def read_numpy(raw: bytes) -> tuple[Tensor, list[str] | None]:
-    """The array of a `.npy`; of a `.npz` its matrix of numbers and, if it is there, its list of names."""
+    """The array of a `.npy`; of a `.npz` its matrix of numbers and its list of names, if any.
+
+    A single vector is one row.
+    """
     loaded = np.load(BytesIO(raw), allow_pickle=False)
-    if isinstance(loaded, np.ndarray):
-        return as_rows(loaded), None
-    arrays = {name: loaded[name] for name in loaded.files}
+    arrays = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     lists = [a.tolist() for a in arrays.values() if a.dtype.kind in "US" and a.ndim == 1]
-    matrices = [a for a in arrays.values() if a.dtype.kind == "f"]
+    matrices = [a for name, a in arrays.items() if a.dtype.kind == "f" or not name]
     if len(matrices) != 1 or len(lists) > 1:
-        raise ValueError(f"expected one array of features and one of names, got {', '.join(arrays) or 'nothing'}")
+        found = ", ".join(arrays) or "nothing"
+        raise ValueError(f"expected one array of features and one of names, got {found}")
     names = [n.decode() if isinstance(n, bytes) else str(n) for n in lists[0]] if lists else None
-    return as_rows(matrices[0]), names
-
-
-def as_rows(array: NDArray[np.generic]) -> Tensor:
-    """A matrix; a single vector is one row."""
-    native = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return torch.from_numpy(np.atleast_2d(native))
+    native = matrices[0].astype(matrices[0].dtype.newbyteorder("="), copy=False)
+    return torch.from_numpy(np.atleast_2d(native)), names
 
 
 def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None]:
     """One matrix, with names as JSON in the metadata, or beside."""
     with safe_open(path, framework="pt") as file:
-        tensors: list[Tensor] = [file.get_tensor(key) for key in file.keys()]  # noqa: SIM118  # no dictionary
-        metadata = file.metadata() or {}
+        tensors: list[Tensor] = [file.get_tensor(key) for key in file.keys()]  # noqa: SIM118
+        listed: str | None = (file.metadata() or {}).get("names")
     if len(tensors) != 1 or tensors[0].dim() != 2:
-        raise ValueError(f"expected one matrix of features, got tensors of {[list(t.shape) for t in tensors][:3]}")
-    return tensors[0], names_in_json(metadata["names"]) if "names" in metadata else None
-
-
-def names_in_json(text: str) -> list[str]:
+        shapes = [list(tensor.shape) for tensor in tensors]
+        raise ValueError(f"expected one matrix of features, got tensors of {shapes[:3]}")
+    if listed is None:
+        return tensors[0], None
     try:
-        names = json.loads(text)
+        names = json.loads(listed)
     except ValueError:
         names = None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"expected 'names' in its metadata to be a JSON list of strings, got {text[:60]!r}")
-    return names
+        raise ValueError(f"expected 'names' in its metadata to be a JSON list of strings, got "
+                         f"{listed[:60]!r}")
+    return tensors[0], names
 
 
-def names_for(path: Path, names: Path | None, rows: int, *, named: bool) -> list[str] | None:
-    """From the file given, else `X_names.txt` beside `X.npy`, else the only `*names*.txt` there (as with Flickr8k's),
-    which must fit the rows where names may be missing."""
-    beside = path.with_name(f"{path.stem}_names.txt")
-    if names or not no_file(beside):
-        return read_names(names or beside)
-    others = sorted(path.parent.glob("*names*.txt"))
-    found = read_names(others[0]) if len(others) == 1 else None
-    return found if named or found is None or len(found) == rows else None
+def names_beside(path: Path, names: Path | None, rows: int, *, named: bool) -> list[str] | None:
+    """From the file given, else from `X_names.txt` beside `X.npy`, else from the only such file.
 
-
-def read_names(path: Path) -> list[str]:
+    The last, where names may be missing, must fit the rows.
+    """
+    usual = Path(f"{path.with_suffix('')}_names.txt")
+    listed = sorted(path.parent.glob("*names*.txt"))
+    guessed = names is None and usual not in listed
+    if guessed and len(listed) != 1:
+        return None
+    source = names or (listed[0] if guessed else usual)
     try:
-        raw = path.read_bytes()
+        raw = source.read_bytes()
     except OSError as error:
         raise LangevinError(
-            f"expected image names at {path}, got no file that can be read ({error.strerror}); pass a text file with "
-            f"one name a line"
+            f"expected image names at {source}, got no file that can be read ({error.strerror}); "
+            f"pass a text file with one name a line"
         ) from None
-    return names_in(raw, str(path))
+    found = names_in(raw, str(source))
+    return None if guessed and not named and len(found) != rows else found
 
 
 def names_in(raw: bytes, source: str) -> list[str]:
     """One name a line, in UTF-8; names may have spaces."""
-    try:
-        return [line.strip() for line in raw.decode("utf-8-sig").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise LangevinError(
-            f"expected UTF-8 in {source}, got the byte {raw[error.start]:#04x} at {error.start}; convert the file"
-        ) from None
+    lines = decode_utf8(raw, source).splitlines()
+    return [line.strip() for line in lines if line.strip()]
 
 
 def named_rows(features: ImageFeatures, names: Sequence[str] | None) -> ImageFeatures:
@@ -204,8 +208,8 @@ def named_rows(features: ImageFeatures, names: Sequence[str] | None) -> ImageFea
         return features
     if missing := features.missing(names):
         raise LangevinError(
-            f"{len(missing)} of {len(names)} images have no features in {features.source}, first {missing[0]!r}; use "
-            f"names that are there, such as {features.names[0]!r}"
+            f"{len(missing)} of {len(names)} images have no features in {features.source}, first "
+            f"{missing[0]!r}; use names that are there, such as {features.names[0]!r}"
         )
     rows = torch.tensor([features.rows[name] for name in names])
     return ImageFeatures(list(names), features.values[rows], features.source)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
-from ..files import no_file
+from ..files import expect_file
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -20,17 +20,20 @@ SIZE = 224
 CAFFE_MEAN = (103.939, 116.779, 123.68)  # blue, green, red
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # red, green, blue
 WIDEST = 100
-"""Long side over short side; beyond it a picture brought to a short side of 256 would not fit into memory."""
+"""Long side over short side; beyond it a picture brought to a short side of 256 would not fit into
+memory."""
 
 
 def read_image(path: Path, *, preprocess: str = "caffe") -> Tensor:
     """One picture as float32 [3, 224, 224].
 
-    "caffe": squashed to 224×224 (bicubic), blue-green-red, 0..255 minus the channel means, no scaling.
-    "torchvision": short side to 256 (bilinear), middle 224×224, red-green-blue, 0..1, ImageNet's mean and deviation.
+    "caffe": squashed to 224×224 (bicubic), blue-green-red, 0..255 minus the channel means, no
+    scaling. "torchvision": short side to 256 (bilinear), middle 224×224, red-green-blue, 0..1,
+    ImageNet's mean and deviation.
 
-    Pictures are seen as a viewer shows them: turned upright by their EXIF orientation, the first frame of several,
-    transparent parts on white. Grey, CMYK and palette pictures become red-green-blue; 16-bit ones keep their upper 8.
+    Pictures are seen as a viewer shows them: turned upright by their EXIF orientation, the first
+    frame of several, transparent parts on white. Grey, CMYK and palette pictures become
+    red-green-blue; 16-bit ones keep their upper 8.
     """
     check_preprocess(preprocess)
     picture = read_rgb(path)
@@ -38,14 +41,15 @@ def read_image(path: Path, *, preprocess: str = "caffe") -> Tensor:
         pixels = _pixels(picture.resize((SIZE, SIZE), _filter("BICUBIC")))
         return (pixels.flip(2) - torch.tensor(CAFFE_MEAN)).permute(2, 0, 1).contiguous()
     pixels = _pixels(_middle(picture, path)) / 255
-    return ((pixels - torch.tensor(IMAGENET_MEAN)) / torch.tensor(IMAGENET_STD)).permute(2, 0, 1).contiguous()
+    pixels = (pixels - torch.tensor(IMAGENET_MEAN)) / torch.tensor(IMAGENET_STD)
+    return pixels.permute(2, 0, 1).contiguous()
 
 
 def check_preprocess(preprocess: str) -> None:
     if preprocess not in ("caffe", "torchvision"):
         raise LangevinError(
-            f'expected preprocess "caffe" (the original network, and Keras) or "torchvision", got "{preprocess}"; name '
-            f"the one that the weights of the extractor come from"
+            f'expected preprocess "caffe" (the original network, and Keras) or "torchvision", got '
+            f'"{preprocess}"; name the one that the weights of the extractor come from'
         )
 
 
@@ -54,10 +58,10 @@ def read_rgb(path: Path) -> Image.Image:
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
-        raise LangevinError(f'reading pictures needs Pillow ({error}); pip install "langevin[caption]"') from error
-    path = Path(path)
-    if problem := no_file(path):
-        raise LangevinError(f"expected a picture, got {path}, which is {problem}; pass a JPEG or PNG file")
+        raise LangevinError(
+            f'reading pictures needs Pillow ({error}); pip install "langevin[caption]"'
+        ) from error
+    expect_file(path, "a picture, got", "pass a JPEG or PNG file")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large, or with odd metadata: no reason not to read it
@@ -65,21 +69,30 @@ def read_rgb(path: Path) -> Image.Image:
                 file.load()
                 return _to_rgb(ImageOps.exif_transpose(file))
     except UnidentifiedImageError as error:
-        raise LangevinError(f"{path} is not a picture that Pillow can read; pass a JPEG or PNG file") from error
+        raise LangevinError(
+            f"{path} is not a picture that Pillow can read; pass a JPEG or PNG file"
+        ) from error
     except Exception as error:  # decoders raise whatever a damaged file makes them stumble over
-        raise LangevinError(f"cannot read the picture {path}: {error}; it may be damaged, save it anew") from error
+        raise LangevinError(
+            f"cannot read the picture {path}: {error}; it may be damaged, save it anew"
+        ) from error
 
 
 def _to_rgb(picture: Image.Image) -> Image.Image:
     from PIL import Image
 
     if picture.mode == "F":
-        raise ValueError("its pixels are floating-point numbers of unknown range, expected 8 or 16 bits")
-    if picture.mode.startswith("I"):  # 16 bits, in 32 for some formats; Pillow's own conversion cuts at 255
-        return Image.fromarray((np.asarray(picture).clip(0, 65535) // 257).astype(np.uint8)).convert("RGB")
+        raise ValueError(
+            "its pixels are floating-point numbers of unknown range, expected 8 or 16 bits"
+        )
+    if picture.mode.startswith("I"):
+        # 16 bits, in 32 for some formats; Pillow's own conversion cuts at 255
+        upper = (np.asarray(picture).clip(0, 65535) // 257).astype(np.uint8)
+        return Image.fromarray(upper).convert("RGB")
     if "A" in picture.mode or "a" in picture.mode or "transparency" in picture.info:
         picture = picture.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
+        white = Image.new("RGBA", picture.size, "white")
+        return Image.alpha_composite(white, picture).convert("RGB")
     return picture.convert("RGB")
 
 
@@ -87,7 +100,9 @@ def _middle(picture: Image.Image, path: Path) -> Image.Image:
     width, height = picture.size
     short, long = sorted((width, height))
     if long > WIDEST * short:
-        raise LangevinError(f"expected sides of at most {WIDEST} to 1, got {width}×{height} in {path}; crop it")
+        raise LangevinError(
+            f"expected sides of at most {WIDEST} to 1, got {width}×{height} in {path}; crop it"
+        )
     size = (256, int(256 * height / width)) if width <= height else (int(256 * width / height), 256)
     picture = picture.resize(size, _filter("BILINEAR"))
     left, top = round((size[0] - SIZE) / 2), round((size[1] - SIZE) / 2)

@@ -1,47 +1,31 @@
-"""Labelled sentences from files: `label text` lines, CSV, TSV, JSON lines; whatever encoding, and saying which.
-
-A tab and a line end always separate in TSV, unless all of it reads as cells in quotes. Empty texts are kept.
-"""
+"""Labelled sentences: the benchmarks by name, or a file of the user's."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import itertools
-import json
-import logging
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ..errors import LangevinError
 from .catalogue import DATASETS, SENTENCES
-
-LABEL_NAMES = {
-    "mr": ("negative", "positive"), "cr": ("negative", "positive"), "mpqa": ("negative", "positive"),
-    "subj": ("subjective", "objective"), "trec": ("DESC", "ENTY", "ABBR", "HUM", "LOC", "NUM"),
-}
-"""What the numbers 0, 1, … of the benchmark files mean."""
+from .tables import parse_rows, read_table
 
 KNOWN = tuple(known.name for known in SENTENCES)
-LONGEST_FIELD = 2**31 - 1
-"""Of a CSV cell; Python's own limit of 131,072 is less than some texts."""
-
-log = logging.getLogger("langevin")
+LABEL_NAMES = {known.name: known.labels for known in SENTENCES}
+"""What the numbers 0, 1, … of the benchmark files mean."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Texts and the label of each, as they stand in the file; `tokens` is how such a file is cut into words."""
+    """Texts and the label of each, as they stand in the file."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
     sha256: str
     encoding: str = "utf-8"
     tokens: str = "space"
+    """How such a file is cut into words."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,222 +48,35 @@ class Sentences:
 def read_corpus_of_sentences(
     name_or_path: str, text_column: str = "text", label_column: str = "label"
 ) -> dict[str, Sentences]:
-    """{"all": …}, still to be split, or {"train": …, "test": …} where the set came with a test split."""
-    if name_or_path in KNOWN:
-        known = DATASETS[name_or_path]
-        read = {key: parse(known.read(key), known.files[key].name, text_column, label_column) for key in known.files}
-        return {key: replace(sentences, tokens="cleaned") for key, sentences in read.items()}
-    return {"all": read_sentences(Path(name_or_path), text_column, label_column)}
+    """{"all": …}, still to be split, or {"train": …, "test": …} where the set came split."""
+    if name_or_path not in KNOWN:
+        return {"all": read_sentences(Path(name_or_path), text_column, label_column)}
+    known = DATASETS[name_or_path]
+    read = {key: parse(known.read(key), file.name, text_column, label_column)
+            for key, file in known.files.items()}
+    return {key: replace(sentences, tokens="cleaned") for key, sentences in read.items()}
 
 
-def read_sentences(path: Path, text_column: str = "text", label_column: str = "label") -> Sentences:
-    """The labelled sentences of one file; its ending says which format (any other than below: `label text` lines)."""
-    return parse(read_bytes(path), str(path), text_column, label_column)
-
-
-def read_texts(path: Path, text_column: str = "text") -> list[str]:
-    """The texts alone, for prediction: a column of CSV, TSV or JSON lines, or every line of another file."""
-    text, _ = decode(read_bytes(path), str(path))
-    if kind_of(str(path)) == "lines":
-        return [line.strip() for line in lines_of(text)]
-    return [cell(row, text_column, str(path)) for _, row in rows_of(text, str(path))]
+def read_sentences(
+    path: Path, text_column: str = "text", label_column: str = "label"
+) -> Sentences:
+    """The labelled sentences of one file; its ending says which format, else `label text` lines."""
+    return parse(read_table(path), str(path), text_column, label_column)
 
 
 def parse(raw: bytes, path: str, text_column: str, label_column: str) -> Sentences:
-    text, encoding = decode(raw, path)
-    kind = kind_of(path)
-    pairs = list(labelled_lines(text) if kind == "lines" else labelled_rows(text, path, text_column, label_column))
-    if not pairs:
-        raise LangevinError(f"expected labelled sentences in {path}, found none; pass a file that has some")
-    texts, labels = zip(*pairs, strict=True)
-    sha256 = hashlib.sha256(raw).hexdigest()
-    return Sentences(texts, labels, sha256, encoding, "space" if kind == "lines" else "words")
-
-
-def kind_of(path: str) -> str:
-    endings = {".csv": "csv", ".tsv": "tsv", ".jsonl": "json", ".ndjson": "json", ".json": "json"}
-    return endings.get(Path(path).suffix.lower(), "lines")
-
-
-def labelled_lines(text: str) -> Iterator[tuple[str, str]]:
-    """`label text`: the label is what stands before the first white space; blank lines are skipped."""
-    for line in lines_of(text):
-        if line.strip():
-            label, _, rest = line.strip().replace("\t", " ", 1).partition(" ")
-            yield rest.strip(), label
-
-
-def labelled_rows(text: str, path: str, text_column: str, label_column: str) -> Iterator[tuple[str, str]]:
-    for number, row in rows_of(text, path):
-        label = cell(row, label_column, path).strip()
-        if not label:
-            raise LangevinError(f"expected a label in column {label_column!r} of {path}, row {number} has none; "
-                                f"remove the row or give it one")
-        yield cell(row, text_column, path).strip(), label
-
-
-def rows_of(text: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The rows of a CSV, TSV or JSON file by column, numbered from 1; a column that a row lacks is None.
-
-    Cells beyond the columns of the first line and quotes that are not closed are refused: text would be lost.
-    """
-    kind = kind_of(path)
-    if kind == "json":
-        yield from enumerate(json_rows(text, path), 1)
-        return
-    before, last = csv.field_size_limit(LONGEST_FIELD), 0
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), **dialect_of(text, kind))
-        columns = columns_of(next(filter(None, reader), []), path)
-        last, number = reader.line_num, 0
-        for cells in reader:
-            last = reader.line_num
-            if not cells and len(columns) != 1:
-                continue  # a blank line; where there is one column, an empty cell of it
-            if len(cells) > len(columns):
-                how = "take the tabs out of its text" if kind == "tsv" else "put the text that has separators in quotes"
-                raise LangevinError(f"line {last} of {path} has more cells than the first line has columns; {how}")
-            number += 1
-            yield number, dict(itertools.zip_longest(columns, cells or [""]))
-    except csv.Error as error:
-        raise LangevinError(f"{path} is not valid {kind.upper()} after line {last}: {error}; mend its quotes") from None
-    finally:
-        csv.field_size_limit(before)
-
-
-def dialect_of(text: str, kind: str) -> dict[str, Any]:
-    """CSV with commas, or with semicolons where the first line has no comma; TSV with quotes as signs of the text.
-
-    Or with quotes around cells, as spreadsheets write them where a text has a quote or a line end: if all of a TSV can
-    be read so, its rows are then of one length, two or more, and no cell has a tab, as it would if a quotation that
-    goes on over several lines were taken for one cell.
-    """
-    if kind == "csv":
-        first = text.lstrip().splitlines()[0] if text.strip() else ""
-        return {"delimiter": ";" if ";" in first and "," not in first else ",", "strict": True}
-    quoted: dict[str, Any] = {"delimiter": "\t", "strict": True}
-    try:
-        rows = list(filter(None, csv.reader(io.StringIO(text, newline=""), **quoted)))
-    except csv.Error:
-        rows = []
-    alike = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
-    if alike and not any("\t" in cell for row in rows for cell in row):
-        return quoted
-    return {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
-
-
-def columns_of(first: list[str], path: str) -> list[str]:
-    """The names in the first line; of two that are equal one would be lost."""
-    first = [name.strip() for name in first]
-    twice = [name for name, count in Counter(first).items() if count > 1 and name]
-    if twice:
-        raise LangevinError(f"expected columns of different names in {path}, got {twice[0]!r} more than once; "
-                            f"rename one of them")
-    return first
-
-
-def json_rows(text: str, path: str) -> Iterator[dict[str, Any]]:
-    """One object a line, or one list of objects."""
-    listed = text.lstrip().startswith("[")
-    for place, part in enumerate([text] if listed else lines_of(text), 1):
-        if not part.strip():
-            continue
-        where = path if listed else f"line {place} of {path}"
-        try:
-            read = json.loads(part)
-            rows = read if listed else [read]
-            if "\\u" in part:  # may be half of a pair, which no file can hold
-                json.dumps(rows, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise LangevinError(f"expected text in {where}, got half of a surrogate pair (a \\u escape from d800 to "
-                                f"dfff without its other half); mend or remove it") from None
-        except ValueError as error:
-            raise LangevinError(f"{where} is not valid JSON: {error}; expected one object a line") from None
-        except RecursionError:
-            raise LangevinError(f"{where} is nested too deep to be read; expected one object a line") from None
-        for number, row in enumerate(rows, 1):
-            if not isinstance(row, dict):
-                at = f"as number {number}" if listed else f"in line {place}"
-                raise LangevinError(f"expected an object in each line of {path}, got {str(row)[:60]!r} {at}")
-            yield row
-
-
-def cell(row: dict[str, Any], column: str, path: str) -> str:
-    """One value as text; None is empty. A column that is not there is refused with those that are."""
-    if column not in row:
-        there = ", ".join(repr(name) for name in row if name is not None) or "none"
+    """The contents of a file; each sentence must have a label."""
+    rows = parse_rows(raw, path, text_column, label_column, labelled=True)
+    if not rows.texts:
         raise LangevinError(
-            f"expected a column {column!r} in {path}, the columns are {there}; "
-            f"name the right ones with text_column and label_column"
+            f"expected labelled sentences in {path}, found none; pass a file that has some"
         )
-    value = row[column]
-    if isinstance(value, dict | list):
-        raise LangevinError(f"expected a text or a number in column {column!r} of {path}, got {str(value)[:60]}; "
-                            f"name another column or write it as text")
-    return "" if value is None or value != value else str(value)  # NaN is how some tools write a missing one
-
-
-def refuse_half_signs(text: str, where: str) -> None:
-    """Bytes that are not UTF-8 reach Python as halves of signs, which cannot be written anywhere."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as problem:
-        before = text[:problem.start][-20:]
-        raise LangevinError(f"expected {where} in UTF-8, got something else after {before!r}; mend it") from None
-
-
-def lines_of(text: str) -> list[str]:
-    """Lines by line feeds alone (by carriage returns where there are no others): texts may hold other signs that Python
-    takes for line ends."""
-    ended = text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
-    return ended.removesuffix("\n").split("\n")
-
-
-def read_bytes(path: Path) -> bytes:
-    if not path.is_file():
-        kind = "a folder" if path.is_dir() else "nothing"
-        raise LangevinError(f"expected a file of labelled sentences at {path}, found {kind}; "
-                            f"pass a CSV, TSV, JSONL or 'label text' file or one of {', '.join(KNOWN)}")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise LangevinError(f"cannot read {path}: {error.strerror}; check its permissions") from None
-
-
-def decode(raw: bytes, path: str) -> tuple[str, str]:
-    """The text and its encoding, said when it is not UTF-8.
-
-    A byte-order mark decides; then UTF-8; then UTF-16 where every other byte is mostly zero; then UTF-8 with a few
-    broken bytes; then Windows-1252, and Latin-1, which fits any bytes.
-    """
-    marks = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-    marked = [name for mark, name in marks.items() if raw.startswith(mark)]
-    zeros = [raw[start:2000:2].count(0) for start in (0, 1)]
-    wide = [("utf-16-be", "utf-16-le")[zeros[1] > zeros[0]]] if max(zeros) > len(raw[:2000]) // 4 else []
-    for encoding in (*marked, *wide, "utf-8", "cp1252", "latin-1"):
-        try:
-            text = raw.decode(encoding)
-        except UnicodeDecodeError as problem:
-            broken = mostly_utf8(raw) if encoding == "utf-8" else None
-            if broken is None:
-                continue
-            text = broken
-            line = raw.count(b"\n", 0, problem.start) + 1
-            log.info("%s has bytes that are not UTF-8, the first in line %d; each is read as �", path, line)
-        if "\0" in text:
-            raise LangevinError(f"expected text in {path}, found zero bytes as in a binary file; pass a text file")
-        if encoding in ("cp1252", "latin-1"):
-            log.info("%s is not UTF-8; read as %s, which is a guess: save it as UTF-8 if its letters look wrong", path,
-                     encoding)
-        elif encoding not in ("utf-8", "utf-8-sig"):
-            log.info("%s is not UTF-8; read as %s", path, encoding)
-        return text, encoding
-    raise AssertionError("latin-1 decodes everything")
-
-
-def mostly_utf8(raw: bytes) -> str | None:
-    """The text where nearly all that is not ASCII is UTF-8: then a few bytes are broken, not the encoding another."""
-    text = raw.decode("utf-8", "replace")
-    broken = text.count("\ufffd")
-    sound = sum(not sign.isascii() for sign in text) - broken
-    return text if sound > 9 * broken else None
+    labels = rows.labels or []
+    if "" in labels:
+        raise LangevinError(
+            f"expected a label in column {label_column!r} of {path}, row {labels.index('') + 1} "
+            f"has none; remove the row or give it one"
+        )
+    tokens = "words" if rows.free else "space"
+    sha256 = hashlib.sha256(raw).hexdigest()
+    return Sentences(tuple(rows.texts), tuple(labels), sha256, rows.encoding, tokens)

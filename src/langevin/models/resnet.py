@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from ..data.images import check_preprocess, read_image
 from ..errors import LangevinError
-from ..files import no_file
+from ..files import expect_file
 
 FEATURES = 2048
 LINEAGES = {"caffe": ("first", 1.001e-5), "torchvision": ("middle", 1e-5)}
@@ -114,10 +114,7 @@ def _read(path: Path) -> dict[str, Tensor]:
             f"expected ResNet-50 weights as .npz or .safetensors, got {path}; "
             "write a torch state dict with safetensors.torch.save_file"
         )
-    if problem := no_file(path):
-        raise LangevinError(
-            f"expected ResNet-50 weights with torchvision's names in {path}, which is {problem}; name a file of weights"
-        )
+    expect_file(path, "ResNet-50 weights with torchvision's names in", "name a file of weights")
     try:
         if path.suffix == ".safetensors":
             return {name: tensor.float() for name, tensor in load_file(path).items()}

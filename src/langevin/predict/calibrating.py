@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.sentences import KNOWN, read_corpus_of_sentences, read_texts
+from ..data.folds import check_split
+from ..data.sentences import KNOWN, read_corpus_of_sentences
+from ..data.tables import read_rows
 from ..errors import LangevinError
 from ..posterior.calibration import Reliability, auroc, calibration_metrics, reliability, top_label
 from ..posterior.uncertainty import Predictive, PredictiveMoments, statistics_of, uncertainty_score
@@ -27,8 +29,7 @@ def calibrate_run(
     `mc_dropout` masks of the last sample; None: as many as there are samples if the model has dropout; 0: none.
     """
     task = classifier.open_task()
-    if split not in task.splits:
-        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    check_split(split, task.splits)
     masks = (len(classifier.samples) if classifier.has_dropout else 0) if mc_dropout is None else mc_dropout
     groups = {"inside": task.sentences[split]}
     if outside is not None:
@@ -86,7 +87,7 @@ def worded(classifier: Classifier, source: str) -> list[Tensor]:
     if source in KNOWN:
         texts = [text for part in read_corpus_of_sentences(source).values() for text in part.texts]
     else:
-        texts = read_texts(Path(source), classifier.data.text_column)
+        texts = read_rows(Path(source), classifier.data.text_column).texts
     return [sentence for sentence in classifier.encode(texts, free=source not in KNOWN).sentences if len(sentence)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..data.spelling import encode, split_unknown, words_of
+from ..data.spelling import split_unknown, words_of
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..models.classifier import SentenceClassifier
@@ -49,7 +49,7 @@ def encode_texts(
     words = [words_of(text, tokens) for text in texts]
     if free and tokens == "space":
         words = [split_unknown(own, vocabulary) for own in words]
-    sentences = [encode(own[:max_words], vocabulary) for own in words]
+    sentences = [vocabulary.encode_tokens(own[:max_words]) for own in words]
     return Encoded(sentences, [not own for own in words], [len(own) > max_words for own in words])
 
 

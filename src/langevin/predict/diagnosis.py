@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..data.folds import check_split
 from ..errors import LangevinError
 from ..posterior.diagnostics import (
     Array,
@@ -53,8 +54,7 @@ def diagnose_runs(
     refuse_different_chains(chains)
     refuse_equal_seeds(chains)
     task = open_run_task(chains[0])
-    if split not in task.splits:
-        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    check_split(split, task.splits)
     samples = [chain.store(skip_damaged=skip_damaged).read(discard=discard) for chain in chains]
     model = task.build_model().to(prepare_device(chains[0].recipe))
     name, settings = chains[0].recipe.sampler.resolved(task.num_data)

@@ -36,7 +36,7 @@ def explain_run(path: Path, text: str) -> dict[str, Any]:
     return {
         "run": str(path), "text": text, "steps": [sample.step for sample in samples],
         "chains": [sample.chain for sample in samples],
-        "tokens": [vocabulary.shown(t) for t in tokens[1:].tolist()],
+        "tokens": [vocabulary.token_text(t) for t in tokens[1:].tolist()],
         "each": [p.tolist() for p in each], "averaged": mean.value().exp().tolist(), "std": spread.tolist(),
         "nll": -mean.value().mean().item(),
     }

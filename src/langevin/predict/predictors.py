@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..data.buckets import by_length, pad
+from ..data.buckets import in_length_order
 from ..data.features import ImageFeatures
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
@@ -22,9 +22,6 @@ from .captioning import AveragedDecoder, Search, describe, search_captions, word
 from .classification import encode_texts
 from .explain import as_prompt, with_start
 from .generate import generate
-
-ROWS, STEPS = 256, 8192
-"""Sentences, and words with padding, that are classified at once."""
 
 
 class Predictor:
@@ -100,7 +97,7 @@ class LanguagePredictor(Predictor):
         return self.vocabulary.decode(list(stream)).decode("utf-8", "replace")
 
     def _named(self, tokens: Tensor, p: Tensor, std: Tensor) -> list[Token]:
-        names = [self.vocabulary.shown(number) for number in tokens.tolist()]
+        names = [self.vocabulary.token_text(number) for number in tokens.tolist()]
         return [Token(*row) for row in zip(names, p.tolist(), std.tolist(), strict=True)]
 
 
@@ -147,14 +144,12 @@ class SentencePredictor(Predictor):
 
     def _log_probs(self, sentences: list[Tensor]) -> Tensor:
         """[samples, texts, classes], in the order of the texts."""
-        order, pieces = list[int](), list[Tensor]()
-        for members in by_length(sentences, ROWS, STEPS):
-            tokens, lengths = (part.to(self.device) for part in pad([sentences[number] for number in members]))
-            each = self.ensemble.log_probs(tokens, lengths, each=True).each
+        def log_probs(tokens: Tensor, lengths: Tensor) -> Tensor:
+            each = self.ensemble.log_probs(tokens.to(self.device), lengths.to(self.device), each=True).each
             assert each is not None
-            pieces.append(each.cpu())
-            order += members
-        return torch.cat(pieces, 1)[:, torch.tensor(order).argsort()]
+            return each.cpu()
+
+        return in_length_order(sentences, log_probs, dim=1)
 
 
 class CaptionPredictor(Predictor):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..data.folds import check_split
 from ..errors import LangevinError
 from ..posterior.streaming import Predictions, StreamedMoments
 from ..posterior.uncertainty import uncertainty_score
@@ -77,8 +78,7 @@ def uncertainty_of_run(
     folder = RunFolder(path)
     samples, skipped = select(folder, selection or Selection())
     task = open_run_task(folder)
-    if split not in task.splits:
-        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    check_split(split, task.splits)
     if tokens < 1 or top < 0:
         raise LangevinError(f"expected at least 1 token and no negative number of items, got {tokens} and {top}")
     by = by or ("mutual_information" if len(samples) > 1 else "entropy")

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.buckets import by_length, pad
+from ..data.buckets import in_length_order
+from ..data.folds import check_split
 from ..errors import LangevinError
 from ..posterior.uncertainty import Predictive, uncertainty_score
-from ..tasks.classification import ROWS, STEPS
 from ..tasks.scoring import evaluate
 from ..training.session import Begin, Selection, open_run_task
 from .classification import Classifier
@@ -42,8 +42,7 @@ def most_uncertain(
     also the states and scores of (at most MOST_POINTS) sentences.
     """
     task = classifier.open_task()
-    if split not in task.splits:
-        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    check_split(split, task.splits)
     statistic = statistic or ("standard_deviation" if len(classifier.samples) > 1 else "entropy")
     rows = [number for number, sentence in enumerate(task.sentences[split]) if len(sentence)]
     if not rows:
@@ -91,15 +90,10 @@ def mean_states(classifier: Classifier, sentences: list[Tensor], advance: Any = 
     sums: dict[int, Tensor] = {}
     device = next(classifier.model.parameters()).device
     classifier.model.eval()
-    batches = by_length(sentences, ROWS, STEPS)
-    back = torch.tensor([number for members in batches for number in members]).argsort()
     for number, sample in enumerate(classifier.samples):
         classifier.load(number)
-        pieces = []
-        for members in batches:
-            tokens, lengths = pad([sentences[at] for at in members])
-            pieces.append(classifier.model.features(tokens.to(device), lengths.to(device)).cpu())
-        states = torch.cat(pieces)[back]
+        states = in_length_order(
+            sentences, lambda tokens, lengths: classifier.model.features(tokens.to(device), lengths.to(device)).cpu())
         sums[sample.chain] = sums.get(sample.chain, torch.zeros(())) + states
         advance()
     counts = [sum(sample.chain == chain for sample in classifier.samples) for chain in sums]

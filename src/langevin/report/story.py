@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..data.features import named_rows
+from ..data.folds import check_split
 from ..errors import LangevinError
 from ..predict.captioning import Captioning, Search, caption_images
 from ..predict.diagnosis import diagnose_runs
@@ -54,8 +55,7 @@ def gather(
     folder = RunFolder(path)
     task = open_run_task(folder)
     split = split or ("test" if "test" in task.splits else "valid")
-    if split not in task.splits:
-        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    check_split(split, task.splits)
     progress = folder.progress() or {}
     store = folder.store(skip_damaged=skip_damaged)
     if not all(store.by_chain()):
@@ -97,7 +97,7 @@ def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selecti
     text = torch.cat([prompt, torch.tensor(wrote)])
     piece = Piece(text[1:], lambda model, carry: read_on(text[None, :-1], False, model, None))
     summary = predict([piece], len(task.vocabulary), model, samples).summary
-    tokens = [task.vocabulary.shown(t) for t in wrote]
+    tokens = [task.vocabulary.token_text(t) for t in wrote]
     at = len(prompt) - 1
     return {
         "samples": len(samples), "prompt": task.vocabulary.decode(prompt).decode("utf-8", "replace"),

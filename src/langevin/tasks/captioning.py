@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..data.buckets import Buckets
-from ..data.caption_batches import CaptionBatch, CaptionSet, images_with_features, joint_sha256, open_captioned
-from ..data.captions import Captions, build_vocabulary, parse_karpathy, parse_token_lines, words_of
+from ..data.caption_batches import CaptionBatch, CaptionSet, images_with_features, joint_sha256
+from ..data.captions import Captions, build_vocabulary, open_captioned, parse_karpathy, parse_token_lines
 from ..data.corpora import read_text
+from ..data.spelling import words_of
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..models.captioner import Captioner
@@ -85,7 +86,7 @@ class CaptionTask:
                 f"{len(missing)} of {len(texts)} images of {path} have no features in {self.features.source}, first "
                 f"{missing[0]!r}; add their features or remove their captions"
             )
-        if not any(words_of(text) for captions in texts.values() for text in captions):
+        if not any(words_of(text, "plain") for captions in texts.values() for text in captions):
             raise LangevinError(
                 f"expected captions with words in {path}, got none in the captions of {len(texts)} images; pass "
                 f"captions of letters or digits"

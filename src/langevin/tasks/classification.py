@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data.buckets import Buckets, by_length, lengths_of, pad
-from ..data.labelled import check_classes, numbered, read_all, split
+from ..data.buckets import Buckets, by_length, in_length_order, lengths_of, pad
+from ..data.folds import check_classes, numbered, read_all, split
 from ..data.sentences import LABEL_NAMES, Sentences, read_sentences
-from ..data.spelling import build_vocabulary, encode, words_of
+from ..data.spelling import words_of
 from ..data.vectors import WordVectors, load_vectors
-from ..data.vocabulary import Vocabulary
+from ..data.vocabulary import UNKNOWN, Vocabulary
 from ..errors import LangevinError
 from ..models.classifier import SentenceClassifier
 from ..models.initial import initialise
 from ..posterior.calibration import calibration_metrics
 from ..recipe import Recipe, SentenceData
 from .base import Batch, Carry, refuse_changed_data
-
-ROWS, STEPS = 256, 8192
-"""Sentences, and words with padding, that are evaluated at once."""
 
 log = logging.getLogger("langevin")
 
@@ -58,8 +56,9 @@ class ClassifyTask:
         self.texts = {name: [text for text, _ in part] for name, part in parts.items()}
         words = {name: [self.words(text) for text in texts] for name, texts in self.texts.items()}
         counted = [w for name in words if name == "train" or data.vocabulary == "all" for w in words[name]]
-        self.vocabulary = vocabulary or build_vocabulary(counted, min_count=data.min_count, max_size=data.max_vocab)
-        self.sentences = {name: [encode(w, self.vocabulary) for w in part] for name, part in words.items()}
+        self.vocabulary = vocabulary or Vocabulary.of_words(
+            Counter(chain.from_iterable(counted)), min_count=data.min_count, max_size=data.max_vocab, first=[UNKNOWN])
+        self.sentences = {name: [self.vocabulary.encode_tokens(w) for w in part] for name, part in words.items()}
         self.targets = {name: torch.tensor([label for _, label in part]) for name, part in parts.items()}
         self.training = Buckets(lengths_of(self.sentences["train"]), data.batch_size, recipe.run.seed)
         self.num_data, self.batches_per_epoch = len(self.sentences["train"]), len(self.training)
@@ -117,7 +116,7 @@ class ClassifyTask:
         read = read_sentences(path, self.data.text_column, self.data.label_column)
         self.targets["text"] = torch.tensor(numbered(read, self.labels, str(path)))
         self.texts["text"] = list(read.texts)
-        self.sentences["text"] = [encode(self.words(text), self.vocabulary) for text in read.texts]
+        self.sentences["text"] = [self.vocabulary.encode_tokens(self.words(text)) for text in read.texts]
         return "text"
 
     def build_model(self) -> SentenceClassifier:
@@ -150,7 +149,7 @@ class ClassifyTask:
 
     def batches_of(self, split: str) -> Iterator[Batch]:
         sentences = self.sentences[split]
-        for members in by_length(sentences, ROWS, STEPS):
+        for members in by_length(sentences):
             yield *pad([sentences[number] for number in members]), self.targets[split][members]
 
     def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
@@ -210,9 +209,5 @@ def log_probs_of(model: nn.Module, sentences: Sequence[Tensor], mask_seed: int |
     if mask_seed is not None:
         torch.manual_seed(mask_seed)
     device = next(model.parameters()).device
-    order, pieces = list[int](), list[Tensor]()
-    for members in by_length(sentences, ROWS, STEPS):
-        tokens, lengths = pad([sentences[number] for number in members])
-        pieces.append(torch.log_softmax(model(tokens.to(device), lengths.to(device)), -1).cpu())
-        order += members
-    return torch.cat(pieces)[torch.tensor(order).argsort()]
+    return in_length_order(sentences, lambda tokens, lengths: torch.log_softmax(
+        model(tokens.to(device), lengths.to(device)), -1).cpu())

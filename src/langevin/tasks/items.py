@@ -66,7 +66,7 @@ class TextItems:
         for start in range(0, columns, width):
             self._read(self.streams[:, start : min(start + width, columns) + 1], 0, start)
         if columns == longest and limit > rows * longest and len(self.tail):
-            self._read(torch.cat([self.streams[-1, -1:], self.tail])[None], rows - 1, longest)
+            self._read(batches.rest, rows - 1, longest)
 
     def _read(self, text: Tensor, row: int, column: int) -> None:
         """One more piece, where its targets stand: in which stream, and after how many tokens of it."""
@@ -76,7 +76,7 @@ class TextItems:
         self.columns.append((column + 1 + torch.arange(width)).repeat(height))
 
     def token(self, number: int) -> str:
-        return self.vocabulary.shown(number) or self.vocabulary.tokens[number]
+        return self.vocabulary.token_text(number) or self.vocabulary.tokens[number]
 
     def most_uncertain(self, made: Predictions, score: Tensor, top: int) -> list[dict[str, Any]]:
         """Tokens in their context: what the model expected there, and the tokens around with their own score."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data.batching import RandomBatches, SuccessiveBatches, split_contiguous, split_streams, streams_of
+from ..data.batching import RandomBatches, SuccessiveBatches, batches_of_splits, split_contiguous, split_streams
 from ..data.corpora import corpus_sha256, read_corpus, read_text
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
@@ -41,11 +41,11 @@ class LanguageModelTask:
         self.vocabulary = vocabulary or self.build_vocabulary(corpus)
         self.carries = data.batching == "successive"
         pieces = {name: self.vocabulary.encode(raw) for name, raw in corpus.items()}
-        self.evaluated = self.split(pieces["text"]) if "text" in pieces else self.stream(pieces)
+        self.evaluated = (self.split(pieces["text"]) if "text" in pieces
+                          else batches_of_splits(pieces, data.batch_size, data.window))
         self.training: SuccessiveBatches | RandomBatches = self.evaluated["train"]
         if not self.carries:
-            sequence = torch.cat([self.training.streams[:, :-1].flatten(), self.training.streams[-1, -1:]])
-            self.training = RandomBatches(sequence, data.batch_size, data.window, recipe.run.seed)
+            self.training = RandomBatches(self.training.sequence, data.batch_size, data.window, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
         self.facts = {"data_sha256": sha256, "num_data": self.num_data}
 
@@ -62,7 +62,7 @@ class LanguageModelTask:
         everything = Vocabulary.build(corpus["text"], "word", running=data.running)
         streams = self.split(everything.encode(corpus["text"]))["train"].streams
         counts = Counter(everything.tokens[number] for number in streams[:, :-1].flatten().tolist())
-        return Vocabulary.of_words(counts, unknown=True, **limits)
+        return Vocabulary.of_text(counts, unknown=True, **limits)
 
     def split(self, sequence: Tensor) -> dict[str, SuccessiveBatches]:
         """Train, validation and test from one text."""
@@ -71,30 +71,14 @@ class LanguageModelTask:
             train, valid, test = (int(part) for part in data.parts)
             streams = split_streams(sequence, data.batch_size, data.window, (train, valid, test))
             return {name: SuccessiveBatches(piece, data.window) for name, piece in streams.items()}
-        return self.stream(split_contiguous(sequence, data.parts))
-
-    def stream(self, pieces: dict[str, Tensor]) -> dict[str, SuccessiveBatches]:
-        """Each split as streams of tokens side by side; what does not fill the streams is scored after the last."""
-        data, made = self.data, {}
-        for name, piece in pieces.items():
-            needed = data.batch_size * 2 + 1 if name == "train" else 2
-            if len(piece) < needed:
-                raise LangevinError(
-                    f"the text is too short: {len(piece)} tokens of {sum(map(len, pieces.values()))} are for {name}, "
-                    f"at least {needed} are needed with batch_size {data.batch_size}; "
-                    f"use a longer text or a smaller batch_size"
-                )
-            rows = data.batch_size if name == "train" else max(1, min(data.batch_size, len(piece) // (data.window + 1)))
-            streams = streams_of(piece, rows)
-            made[name] = SuccessiveBatches(streams, data.window, piece[rows * (streams.shape[1] - 1) + 1 :])
-        return made
+        return batches_of_splits(split_contiguous(sequence, data.parts), data.batch_size, data.window)
 
     def add_file(self, path: Path) -> str:
         """Offer another text, in the model's vocabulary, as the split "text"."""
         sequence = self.vocabulary.encode(read_text(path))
         if len(sequence) < 2:
             raise LangevinError(f"expected at least 2 tokens to score, got {len(sequence)}; use a longer text")
-        self.evaluated |= self.stream({"text": sequence})
+        self.evaluated |= batches_of_splits({"text": sequence}, self.data.batch_size, self.data.window)
         return "text"
 
     def add_training(self, tokens: Tensor) -> None:
@@ -166,7 +150,7 @@ def score_streams(model: nn.Module, batches: SuccessiveBatches, *, carries: bool
     if not len(batches.tail):
         return scored
     last = [tuple(part[:, -1:].contiguous() for part in state) for state in carry] if carry else None
-    rest = torch.cat([batches.streams[-1, -1:], batches.tail])[None]
+    rest = batches.rest
     return torch.cat([scored, score(model, rest[:, :-1], rest[:, 1:], last)[0].flatten()])
 
 

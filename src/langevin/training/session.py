@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..data.folds import check_split
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..files import inside
@@ -200,8 +201,8 @@ def evaluate_run(
     task = task or open_run_task(folder)
     if text is not None:
         split = task.add_file(text)
-    elif split not in task.splits:
-        raise LangevinError(f"split must be one of {', '.join(task.splits)}, got {split!r}")
+    else:
+        check_split(split, task.splits)
     model = task.build_model().to(prepare_device(folder.recipe))
     advance = begin(mc_dropout or len(samples))
     if mc_dropout:
