@@ -24,7 +24,7 @@ from ..models.language_model import LanguageModel
 from ..models.stacked import StackedLanguageModel, on_tensors
 from ..models.stacked_captioner import StackedCaptioner
 from ..models.vmapped import vmappable
-from ..store.samples import Sample, SampleStore, weights
+from ..store.samples import Sample, SampleStore, named_alike, weights
 from .average import refuse_few_classes
 
 Source = Sample | Mapping[str, Tensor] | nn.Module
@@ -102,6 +102,7 @@ class Ensemble:
         else:
             tensors = weights(source) if isinstance(source, nn.Module) else source
         tensors = {name: tensor for name, tensor in tensors.items() if name not in self.aliases}
+        tensors = named_alike(tensors, self.shapes)
         got = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         if got != self.shapes:
             name = min(name for name in self.shapes | got if self.shapes.get(name) != got.get(name))
