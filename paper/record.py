@@ -9,8 +9,8 @@ from typing import Any
 from torch import Tensor
 
 from langevin.errors import LangevinError
+from langevin.posterior.streaming import Moments
 from langevin.posterior.swag import weight_average
-from langevin.posterior.uncertainty import PredictiveMoments
 from langevin.predict.caption_scores import facts_of, score_models
 from langevin.predict.captioning import Captioning, Search
 from langevin.predict.decision import Judged, Target, judge_split, kept_promise, learn, worded
@@ -89,11 +89,11 @@ class Judgement:
     """Gathers the predictions of a classifier's samples as they are evaluated; of other tasks nothing."""
 
     def __init__(self, task: Task) -> None:
-        self.task, self.moments = task, dict[str, PredictiveMoments]()
+        self.task, self.moments = task, dict[str, Moments]()
 
     def see(self, split: str, log_probs: Tensor) -> None:
         if isinstance(self.task, ClassifyTask):
-            self.moments.setdefault(split, PredictiveMoments()).add(log_probs[worded(self.task, split)])
+            self.moments.setdefault(split, Moments()).add(log_probs[worded(self.task, split)])
 
     def rejection(self) -> dict[str, Any]:
         """Areas under the test split's risk-coverage curves, and what became of the promise learned on validation."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import LangevinError
-from .posterior.average import Averaged, average
+from .posterior.average import Averaged, AveragedValues, average, average_values
 from .posterior.ensemble import Ensemble
 from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
 from .store.samples import Sample, SampleStore
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "PSGLD", "SGHMC", "SGLD", "SGNHT", "Averaged", "Ensemble", "LangevinError", "Sample", "SampleStore", "Sampler",
-    "Santa", "average", "load",
+    "PSGLD", "SGHMC", "SGLD", "SGNHT", "Averaged", "AveragedValues", "Ensemble", "LangevinError",
+    "Sample", "SampleStore", "Sampler", "Santa", "average", "average_values", "load",
 ]
 
 

@@ -20,7 +20,8 @@ from langevin.posterior.risk import (
     risk_upper_bound,
     threshold_at_coverage,
 )
-from langevin.posterior.uncertainty import STATISTICS, predictive, uncertainty_score
+from langevin.posterior.streaming import predictive
+from langevin.posterior.uncertainty import STATISTICS, uncertainty_score
 
 SCORES = torch.tensor([0.4, 0.1, 0.2, 0.2, 0.3])
 CORRECT = torch.tensor([False, True, True, False, True])

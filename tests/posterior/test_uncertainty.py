@@ -8,14 +8,9 @@ import torch
 from scipy.stats import entropy
 
 from langevin import LangevinError
-from langevin.posterior import uncertainty as room
-from langevin.posterior.uncertainty import (
-    STATISTICS,
-    PredictiveMoments,
-    TokenSummary,
-    predictive,
-    uncertainty_score,
-)
+from langevin.posterior import streaming
+from langevin.posterior.streaming import Moments, predictive
+from langevin.posterior.uncertainty import STATISTICS, ItemSummary, uncertainty_score
 
 LOG2 = math.log(2)
 
@@ -50,7 +45,7 @@ def test_by_hand():
 def test_entropies_of_something_else_would_fail(monkeypatch):
     """The planted bug: entropy in bits."""
     true = torch.special.entr
-    monkeypatch.setattr(room.torch.special, "entr", lambda p: true(p) / LOG2)
+    monkeypatch.setattr(streaming.torch.special, "entr", lambda p: true(p) / LOG2)
     with pytest.raises(AssertionError):
         check_by_hand()
 
@@ -109,25 +104,29 @@ def test_probability_of_the_true_class():
 
 
 def test_summary_in_batches_equals_the_whole():
-    """Batch after batch, every sample each: nothing of size [items, classes] is kept, and the numbers are the same."""
+    """Batch after batch, every sample each: what is kept is of one number per item, and the same."""
     log_p, observed = random_samples(items=23), torch.arange(23) % 5
     pieces = []
     for begin in range(0, 23, 6):
-        moments = PredictiveMoments()
+        moments = Moments(observed[begin : begin + 6])
         for sample in log_p:
             moments.add(sample[begin : begin + 6])
-        pieces.append(moments.result().summary(observed[begin : begin + 6]))
-    joined, whole = TokenSummary.cat(pieces), predictive(log_p)
-    for field in fields(TokenSummary):
+        pieces.append(moments.predictions())
+    joined, whole = ItemSummary.cat(piece.summary for piece in pieces), predictive(log_p)
+    for field in fields(ItemSummary):
         if field.name != "samples":
             value = getattr(joined, field.name)
             assert value.shape == (23,)
             assert value.untyped_storage().nbytes() <= 23 * 8
-            torch.testing.assert_close(value, getattr(whole.summary(observed), field.name))
-    assert torch.equal(joined.correct, whole.label == observed)
-    torch.testing.assert_close(joined.probability, log_p.exp().mean(0)[torch.arange(23), observed])
+            torch.testing.assert_close(value, getattr(whole, field.name))
+    correct = torch.cat([piece.averaged.correct for piece in pieces])
+    assert torch.equal(correct, whole.label == observed)
+    probability = torch.cat([piece.probability for piece in pieces])
+    truth = log_p.exp().mean(0)[torch.arange(23), observed]
+    torch.testing.assert_close(probability, truth, rtol=1e-6, atol=0)
     for name in STATISTICS:
-        torch.testing.assert_close(uncertainty_score(name, joined), uncertainty_score(name, whole))
+        scores = uncertainty_score(name, joined), uncertainty_score(name, whole)
+        torch.testing.assert_close(*scores)
 
 
 def test_statistics_grow_with_uncertainty():
@@ -142,7 +141,7 @@ def test_statistics_grow_with_uncertainty():
 
 
 def test_the_result_does_not_change_when_more_is_added():
-    moments, log_p = PredictiveMoments(), random_samples()
+    moments, log_p = Moments(), random_samples()
     moments.add(log_p[0])
     first = moments.result()
     before = first.probabilities.clone()
@@ -160,7 +159,7 @@ def test_the_result_does_not_change_when_more_is_added():
     (lambda: by_hand().of(torch.tensor([0, 1, 3])), "from 0 to 2"),
     (lambda: by_hand().of(torch.tensor([0, 1])), "3 class indices"),
     (lambda: by_hand().of(torch.tensor([0.0, 1.0, 1.0])), "float32"),
-    (lambda: TokenSummary.cat([]), "no summaries"),
+    (lambda: ItemSummary.cat([]), "no summaries"),
 ])
 def test_bad_input(call, message):
     with pytest.raises(LangevinError, match=message):
@@ -168,6 +167,6 @@ def test_bad_input(call, message):
 
 
 def test_batches_of_different_samples_do_not_mix():
-    pieces = [predictive(random_samples(samples=n, items=2)).summary(torch.tensor([0, 1])) for n in (2, 3)]
+    pieces = [predictive(random_samples(samples=n, items=2)) for n in (2, 3)]
     with pytest.raises(LangevinError, match=r"got \[2, 3\]"):
-        TokenSummary.cat(pieces)
+        ItemSummary.cat(pieces)

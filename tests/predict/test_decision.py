@@ -10,7 +10,8 @@ import torch
 
 from langevin import LangevinError
 from langevin.posterior.risk import DecisionRule, learn_threshold
-from langevin.posterior.uncertainty import STATISTICS, predictive
+from langevin.posterior.streaming import predictive
+from langevin.posterior.uncertainty import STATISTICS
 from langevin.predict.classification import Classifier, Encoded
 from langevin.predict.decision import (
     ACCEPT,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from langevin.errors import LangevinError
-from langevin.posterior.uncertainty import predictive
+from langevin.posterior.streaming import predictive
 from langevin.predict import ranking as run_uncertainty
 from langevin.predict.ranking import uncertainty_of_run
 from langevin.recipe import load_recipe
@@ -97,13 +97,17 @@ def test_tokens_are_those_of_a_plain_pass(finished_run: Path) -> None:
         sample.load_into(model)
         with torch.no_grad():
             each.append(torch.log_softmax(model(stream[None, :-1])[0][0], -1))
-    plain = predictive(each).summary(stream[1:])
+    plain = predictive(each)
+    probability, std = plain.of(stream[1:])
     made = uncertainty_of_run(finished_run, "test", top=100_000)
     mine = {item["place"]: item for item in made.top if item["stream"] == 0}
     assert len(mine) >= len(stream) - 1
     for place in range(1, len(stream)):
-        for name in ("probability", "std", "total", "aleatoric", "epistemic", "confidence"):
-            assert mine[place][name] == pytest.approx(float(getattr(plain, name)[place - 1]), abs=1e-5), name
+        expected = {"probability": probability, "std": std}
+        for name in ("total", "aleatoric", "epistemic", "confidence"):
+            expected[name] = getattr(plain, name)
+        for name, values in expected.items():
+            assert mine[place][name] == pytest.approx(float(values[place - 1]), abs=1e-5), name
 
 
 def test_the_most_uncertain_token_stands_in_its_context(finished_run: Path) -> None:

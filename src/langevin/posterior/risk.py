@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ..errors import LangevinError
 from .calibration import check_pairs
-from .uncertainty import Uncertain, statistics_of, uncertainty_score
+from .uncertainty import ItemSummary, statistics_of, uncertainty_score
 
 COVERAGES = tuple(k / 10 for k in range(1, 11))
 """The coverages that `learn_threshold` tries, fixed before the labels are seen. A finer grid finds more coverage on
@@ -61,7 +61,7 @@ def risk_coverage(scores: Tensor, correct: Tensor) -> RiskCoverage:
     return RiskCoverage(score, accepted / len(s), wrong / accepted)
 
 
-def best_statistic(given: Uncertain, labels: Tensor) -> tuple[str, dict[str, float]]:
+def best_statistic(given: ItemSummary, labels: Tensor) -> tuple[str, dict[str, float]]:
     """The statistic whose ranking has the least area under the risk-coverage curve, and the area of each.
 
     To learn a threshold for the winner on the same data, pass the number of areas as `comparisons` to

@@ -15,7 +15,8 @@ from ..data.sentences import KNOWN, read_corpus_of_sentences
 from ..data.tables import read_rows
 from ..errors import LangevinError
 from ..posterior.calibration import Reliability, auroc, calibration_metrics, reliability, top_label
-from ..posterior.uncertainty import Predictive, PredictiveMoments, statistics_of, uncertainty_score
+from ..posterior.streaming import Moments
+from ..posterior.uncertainty import Predictive, statistics_of, uncertainty_score
 from ..training.session import Begin
 from .classification import Classifier
 
@@ -52,10 +53,10 @@ def predict_all(
     classifier: Classifier, groups: dict[str, Sequence[Tensor]] | dict[str, list[Tensor]], masks: int, advance: Any
 ) -> dict[str, dict[str, Predictive]]:
     """{method: {group: predictions}}; each sample is run once."""
-    average = {name: PredictiveMoments() for name in groups}
-    last: dict[str, PredictiveMoments] = {}
+    average = {name: Moments() for name in groups}
+    last: dict[str, Moments] = {}
     for predicted in classifier.each(groups):
-        last = {name: PredictiveMoments() for name in groups}
+        last = {name: Moments() for name in groups}
         for name, log_probs in predicted.items():
             average[name].add(log_probs)
             last[name].add(log_probs)

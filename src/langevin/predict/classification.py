@@ -15,7 +15,8 @@ from ..data.spelling import split_unknown, words_of
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..models.classifier import SentenceClassifier
-from ..posterior.uncertainty import Predictive, PredictiveMoments
+from ..posterior.streaming import Moments
+from ..posterior.uncertainty import Predictive
 from ..recipe import SentenceData
 from ..store.folder import RunFolder
 from ..store.samples import load_weights
@@ -118,7 +119,7 @@ class Classifier:
         self, groups: Groups, advance: Callable[[], None] = lambda: None, masks: int | None = None
     ) -> dict[str, Predictive]:
         """Averaged predictions of each group with their uncertainty; `advance` is called after each sample."""
-        moments = {name: PredictiveMoments() for name in groups}
+        moments = {name: Moments() for name in groups}
         for predicted in self.each(groups, masks):
             for name, log_probs in predicted.items():
                 moments[name].add(log_probs)

@@ -15,7 +15,7 @@ from ..data.features import ImageFeatures
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..posterior.ensemble import Ensemble
-from ..posterior.uncertainty import predictive
+from ..posterior.streaming import predictive
 from ..recipe import Recipe, SentenceData
 from ..store.samples import Sample
 from .captioning import AveragedDecoder, Search, describe, search_captions, word_probabilities

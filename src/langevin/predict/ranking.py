@@ -12,7 +12,7 @@ from torch import nn
 
 from ..data.folds import check_split
 from ..errors import LangevinError
-from ..posterior.streaming import Predictions, StreamedMoments
+from ..posterior.streaming import Moments, Predictions
 from ..posterior.uncertainty import uncertainty_score
 from ..store.folder import RunFolder
 from ..store.samples import Sample
@@ -106,16 +106,14 @@ def predict(
     made = []
     model.eval()
     for block in blocks:
-        moments = StreamedMoments(sum(len(p.observed) for p in block), classes, len(samples), dtype)
+        moments = Moments(torch.cat([piece.observed for piece in block]), dtype)
         for number, sample in enumerate(samples):
             sample.load_into(model)
-            start = 0
             for piece in block:
                 logits, carries[number] = piece.logits(model, carries[number])
-                moments.add(number, start, logits, piece.observed)
-                start += len(piece.observed)
+                moments.add(logits)
             advance()
-        made.append(moments.result())
+        made.append(moments.predictions())
         del moments
     return Predictions.cat(made)
 

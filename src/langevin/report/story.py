@@ -96,11 +96,11 @@ def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selecti
     wrote = list(generate(model, samples, prompt, length, temperature=0.8, seed=0))
     text = torch.cat([prompt, torch.tensor(wrote)])
     piece = Piece(text[1:], lambda model, carry: read_on(text[None, :-1], False, model, None))
-    summary = predict([piece], len(task.vocabulary), model, samples).summary
+    predictions = predict([piece], len(task.vocabulary), model, samples)
     tokens = [task.vocabulary.token_text(t) for t in wrote]
     at = len(prompt) - 1
     return {
         "samples": len(samples), "prompt": task.vocabulary.decode(prompt).decode("utf-8", "replace"),
-        "level": task.vocabulary.level, "tokens": tokens, "probability": summary.probability[at:].tolist(),
-        "std": summary.std[at:].tolist(), "epistemic": summary.epistemic[at:].tolist(),
+        "level": task.vocabulary.level, "tokens": tokens, "probability": predictions.probability[at:].tolist(),
+        "std": predictions.std[at:].tolist(), "epistemic": predictions.summary.epistemic[at:].tolist(),
     }

@@ -176,8 +176,10 @@ class SentenceItems:
 
 def numbers_of(made: Predictions, score: Tensor, item: int) -> dict[str, float]:
     """Of one item: p of what was observed, its spread, and the parts of the uncertainty."""
-    names = ("probability", "std", "confidence", "total", "aleatoric", "epistemic", "disagreement")
-    return {"score": float(score[item])} | {name: float(getattr(made.summary, name)[item]) for name in names}
+    names = ("confidence", "total", "aleatoric", "epistemic", "disagreement")
+    seen = {"probability": float(made.probability[item]), "std": float(made.std[item])}
+    summary = {name: float(getattr(made.summary, name)[item]) for name in names}
+    return {"score": float(score[item])} | seen | summary
 
 
 def items_of(task: Task, split: str, limit: int) -> Items:
