@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from langevin.cli import run
+from langevin.process import prepare_process
+from langevin.report.terminal import show_log
 from paper.commands import record, reproduce, tables
 from paper.crossvalidating import folds
 
@@ -31,6 +33,15 @@ app = typer.Typer(
     help="The tables and figures of the paper, made anew: python -m paper lists them, python -m paper TARGET runs one.",
     context_settings={"help_option_names": ["--help", "-h"]},
 )
+
+
+@app.callback()
+def before_any_command() -> None:
+    """The process, as `langevin` prepares it."""
+    prepare_process()
+    show_log()
+
+
 for name, command in COMMANDS.items():
     app.command(name)(command)
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 from typer import Typer
 
-from langevin.cli import app, run
+from langevin.cli import run
+from langevin.cli.menu import app
 from langevin.recipe import Recipe, load_recipe
 from langevin.report.terminal import messages, screen
 from langevin.training.session import start

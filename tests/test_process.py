@@ -163,7 +163,7 @@ def test_same_bits_with_and_without(langevin, text_file, tmp_path):
 
 def test_the_command_line_prepares_its_process(monkeypatch, cli):
     called = []
-    monkeypatch.setattr("langevin.cli.prepare_process", lambda: called.append(True))
+    monkeypatch.setattr("langevin.process.prepare_process", lambda: called.append(True))
     assert cli("recipes")[0] == 0
     assert called == [True]
 

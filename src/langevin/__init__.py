@@ -1,19 +1,23 @@
-"""Recurrent networks that know what they do not know: samplers that are torch optimisers, samples on disk, averages."""
+"""Recurrent networks that know what they do not know: samplers, samples on disk, averages.
+
+Importing langevin imports nothing else: each public name brings its module when it is first asked
+for, so that the command answers at once and an error can be caught without torch.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import LangevinError
-from .posterior.average import Averaged, AveragedValues, average, average_values
-from .posterior.ensemble import Ensemble
-from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
-from .store.samples import Sample, SampleStore
 
 if TYPE_CHECKING:
     from .estimator import BayesianTextClassifier as BayesianTextClassifier
-    from .predict.predictors import Predictor
+    from .posterior.average import Averaged, AveragedValues, average, average_values
+    from .posterior.ensemble import Ensemble
+    from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
+    from .store.export import load
+    from .store.samples import Sample, SampleStore
 
 __version__ = "0.1.0"
 
@@ -22,26 +26,32 @@ __all__ = [
     "Sample", "SampleStore", "Sampler", "Santa", "average", "average_values", "load",
 ]
 
+PLACES = {
+    "PSGLD": "samplers", "SGHMC": "samplers", "SGLD": "samplers", "SGNHT": "samplers",
+    "Santa": "samplers", "Sampler": "samplers",
+    "Averaged": "posterior.average", "average": "posterior.average",
+    "AveragedValues": "posterior.average", "average_values": "posterior.average",
+    "Ensemble": "posterior.ensemble",
+    "Sample": "store.samples", "SampleStore": "store.samples", "load": "store.export",
+    "BayesianTextClassifier": "estimator",
+}
+"""Where the public names live."""
+
 
 def __getattr__(name: str) -> Any:
-    """The estimator, loaded when it is first asked for: scikit-learn takes longer to import than all the rest."""
-    if name != "BayesianTextClassifier":
+    """A public name, from now on an ordinary one of this module."""
+    if name not in PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from .estimator import BayesianTextClassifier
+        module = import_module(f".{PLACES[name]}", __name__)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "sklearn":
             raise
-        raise LangevinError("the estimator needs scikit-learn; install langevin[estimator]") from None
-    return BayesianTextClassifier
+        raise LangevinError(
+            "the estimator needs scikit-learn; install langevin[estimator]"
+        ) from None
+    return globals().setdefault(name, vars(module)[name])
 
 
 def __dir__() -> list[str]:
-    return [*globals(), "BayesianTextClassifier"]
-
-
-def load(folder: str | Path, **options: Any) -> Predictor:
-    """A predictor from an exported folder or a run; options as in `langevin.store.export.load`."""
-    from .store.export import load as load_folder
-
-    return load_folder(folder, **options)
+    return sorted({*globals(), *PLACES})

@@ -113,7 +113,7 @@ def no_work(monkeypatch):
     def evaluate_run(*arguments, **options):
         raise AssertionError("the evaluation began")
 
-    monkeypatch.setattr("langevin.cli.evaluating.evaluate_run", evaluate_run)
+    monkeypatch.setattr("langevin.cli.judge.evaluate_run", evaluate_run)
 
 
 @pytest.mark.usefixtures("no_work")

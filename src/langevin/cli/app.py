@@ -1,53 +1,28 @@
-"""The command, and the options that several subcommands share."""
+"""The options that several commands share, and what turns some of them into a Selection."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from importlib.metadata import version
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from ..predict.decision import CONFIDENCE
 from ..report.terminal import messages
 from ..training.session import Selection, usual
 
-ORDER = (
-    "train", "resume", "show", "evaluate", "generate", "explain", "classify", "decide", "calibrate", "uncertain",
-    "curves", "caption", "uncertainty", "diagnose", "report", "distill", "export", "recipes", "data",
-    "demo",
-)
-"""Of the commands in the help: as one comes to need them."""
+
+def command_group() -> typer.Typer:
+    """What the commands of a module register with; `menu` takes them from its `app`."""
+    return typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-class InOrder(TyperGroup):
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=ORDER.index)
-
-
-app = typer.Typer(
-    cls=InOrder, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
-    help="Train recurrent networks by stochastic-gradient MCMC and predict with the average of many weight samples.",
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
-
-
-def tell_version(asked: bool) -> None:
-    if asked:
-        print(f"langevin {version('langevin')}")
-        raise typer.Exit
-
-
-@app.callback()
-def before_any_command(
-    version: Annotated[
-        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """What every command takes."""
+def example(line: str) -> str:
+    """The end of a command's help: one line to copy, which is not wrapped."""
+    return f"\b\nExample:\n  {line}"
 
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
@@ -55,21 +30,55 @@ Json = Annotated[bool, typer.Option("--json", help="print numbers as JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="no progress")]
 Select = Annotated[
     str | None,
-    typer.Option(help="forward, backward or thinned collection, or best: by validation (default: what validation chose "
-                      "when training ended, or all; of classifiers all)"),
+    typer.Option(
+        help="forward, backward or thinned collection, or best: by validation (default: what "
+        "validation chose when training ended, or all; of classifiers all)"
+    ),
 ]
-Samples = Annotated[int | None, typer.Option(help="how many samples of that collection (default: all)")]
+Samples = Annotated[
+    int | None, typer.Option(help="how many samples of that collection (default: all)")
+]
 Discard = Annotated[int, typer.Option(help="leave out so many samples from the start")]
-SkipDamaged = Annotated[bool, typer.Option("--skip-damaged", help="use the sound samples when some are damaged")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="how many processes at a time (default: one for each core)")]
+SkipDamaged = Annotated[
+    bool, typer.Option("--skip-damaged", help="use the sound samples when some are damaged")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="how many processes at a time (default: one for each core)"),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is already there")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="override a recipe key ('langevin recipes NAME' lists them)"),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="override a recipe key ('langevin recipes NAME' lists them)",
+    ),
 ]
 
+Tokens = Annotated[
+    int, typer.Option(min=1, help="look at about so many tokens, evenly spread over the split")
+]
+Risk = Annotated[
+    float | None, typer.Option(help="at most this share of errors among the accepted answers")
+]
+Coverage = Annotated[float | None, typer.Option(help="accept about this share of the answers")]
+Confidence = Annotated[
+    float | None, typer.Option(help=f"with which the risk is promised (default: {CONFIDENCE:g})")
+]
+Statistic = Annotated[
+    str,
+    typer.Option(help="auto, max_probability, entropy, mutual_information or standard_deviation"),
+]
+LengthPower = Annotated[
+    float, typer.Option(help="divide scores of captions by length to this power; 0: plain")
+]
+MaxLength = Annotated[int, typer.Option(help="words of the longest caption")]
+
 SELECTION = {
-    "select": (Select, None), "samples": (Samples, None), "discard": (Discard, 0),
+    "select": (Select, None),
+    "samples": (Samples, None),
+    "discard": (Discard, 0),
     "skip_damaged": (SkipDamaged, False),
 }
 """The options behind a Selection, in its order."""
@@ -87,8 +96,12 @@ def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
     @wraps(function)
     def command(**given: Any) -> None:
         how, *which = (given.pop(name) for name in SELECTION)
-        whole = bool(given.get("curve") or given.get("mc_dropout"))  # all collections; masks of the last sample
-        function(selection=Selection(how or usual(given["folder"], *which, whole=whole), *which), **given)
+        whole = bool(
+            given.get("curve") or given.get("mc_dropout")
+        )  # all collections; masks of the last sample
+        function(
+            selection=Selection(how or usual(given["folder"], *which, whole=whole), *which), **given
+        )
 
     command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {p.name: p.annotation for p in parameters}

@@ -1,0 +1,219 @@
+"""Commands that ask a run: generate, explain, caption; classify is in `ask_classes`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from codecs import getincrementaldecoder
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..data.features import named_rows, read_features
+from ..data.vocabulary import END, Vocabulary
+from ..errors import LangevinError
+from ..models.pictures import features_of_pictures
+from ..predict.captioning import Captioning, Search, caption_images
+from ..predict.explain import as_prompt, explain_run
+from ..predict.generate import generate as generate_tokens
+from ..report.captions import caption_table
+from ..report.explanation import draw_explanation, explanation_table
+from ..report.figures import refuse_figure
+from ..report.terminal import counting, screen
+from ..store.folder import RunFolder
+from ..training.loop import prepare_device
+from ..training.session import BEST, Selection, language_model_of, open_language_task, select, usual
+from .app import (
+    Folder,
+    Json,
+    LengthPower,
+    MaxLength,
+    Overwrite,
+    Quiet,
+    SkipDamaged,
+    command_group,
+    example,
+    say_skipped,
+    takes_selection,
+)
+
+app = command_group()
+
+TOP = 3
+"""Captions of each image, where the beam has room."""
+
+
+@app.command(epilog=example('langevin explain runs/my "the snow lay deep"'))
+def explain(
+    folder: Folder,
+    text: Annotated[str, typer.Argument(help="a sentence")],
+    samples: Annotated[
+        int, typer.Option(min=1, help="how many samples to show beside the average")
+    ] = 3,
+    figure: Annotated[
+        Path | None, typer.Option(help="draw it into this file (.png, .svg, .pdf)")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """The probability of each word of a sentence, under single samples and under their average."""
+    refuse_figure(figure, overwrite=overwrite)
+    result = explain_run(folder, text)
+    if figure is not None:
+        draw_explanation(result, figure, samples)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        screen.print(explanation_table(result, samples))
+
+
+@app.command(epilog=example('langevin generate runs/my --prompt "Once upon " --length 100'))
+def generate(
+    folder: Folder,
+    prompt: Annotated[
+        str | None, typer.Option(help="text to continue (default: a token of the test text)")
+    ] = None,
+    length: Annotated[int, typer.Option(min=1, help="how many tokens")] = 400,
+    temperature: Annotated[
+        float, typer.Option(help="1: as predicted; lower: safer; 0: most probable")
+    ] = 0.8,
+    top_k: Annotated[int | None, typer.Option(help="keep the k most probable tokens")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="keep the fewest tokens that hold this probability")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    select_: Annotated[
+        str | None, typer.Option("--select", help="which collection (default: as evaluate)")
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(min=1, help="how many samples to average (default: 10, or the best)"),
+    ] = None,
+    skip_damaged: SkipDamaged = False,
+    as_json: Json = False,
+) -> None:
+    """Continue a text with the averaged model."""
+    run, how = RunFolder(folder), select_ or usual(folder, samples, skip_damaged=skip_damaged)
+    count = samples if how == BEST else samples or run.store().of_each(10)
+    with counting("validation", as_json) as begin_choice:
+        chosen, _ = select(run, Selection(how, count, 0, skip_damaged), begin_choice)
+    model, vocabulary = language_model_of(run)
+    model = model.to(prepare_device(run.recipe))
+    tokens: list[int] = []
+    if prompt is None:
+        begin = open_language_task(run).evaluated["test"].streams[0, :1]
+        prompt = vocabulary.decode(begin).decode("utf-8", "replace")
+    else:
+        begin = as_prompt(vocabulary, prompt)
+    stream = generate_tokens(
+        model, chosen, begin, length, temperature=temperature, seed=seed, top_k=top_k, top_p=top_p
+    )
+    letters = getincrementaldecoder("utf-8")("replace")  # of which a byte may be but a part
+    if not as_json:
+        sys.stdout.write(prompt)
+    for token in stream:
+        tokens.append(token)
+        if not as_json:
+            sys.stdout.write(letters.decode(piece_of(vocabulary, token)))
+            sys.stdout.flush()
+    if as_json:
+        written = vocabulary.decode(tokens).decode("utf-8", "replace")
+        print(
+            json.dumps(
+                {
+                    "prompt": prompt,
+                    "text": written,
+                    "samples": len(chosen),
+                    "temperature": temperature,
+                }
+            )
+        )
+    else:
+        sys.stdout.write(letters.decode(b"", final=True) + "\n")
+
+
+def piece_of(vocabulary: Vocabulary, token: int) -> bytes:
+    """What a token looks like while a text is written: words after a space."""
+    if vocabulary.level != "word":
+        return vocabulary.decode([token])
+    word = vocabulary.tokens[token]
+    return b"\n" if word == END else f" {word}".encode()
+
+
+@app.command(epilog=example("langevin caption runs/captions --features features.npy --beam 5"))
+@takes_selection
+def caption(
+    folder: Folder,
+    selection: Selection,
+    images: Annotated[
+        list[str] | None, typer.Argument(metavar="IMAGE", help="pictures; names with --features")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(help="image features: .npy, .npz or .safetensors")
+    ] = None,
+    extractor: Annotated[
+        Path | None, typer.Option(help="ResNet-50 weights: .npz or .safetensors")
+    ] = None,
+    preprocess: Annotated[
+        str | None,
+        typer.Option(help="how the extractor sees pictures: caffe (default) or torchvision"),
+    ] = None,
+    names: Annotated[
+        Path | None, typer.Option(help="names of the feature rows, one a line")
+    ] = None,
+    beam: Annotated[int, typer.Option(help="width of the beam search")] = 5,
+    top: Annotated[
+        int | None,
+        typer.Option(help=f"how many captions of each image (default: {TOP}, at most the beam)"),
+    ] = None,
+    length_power: LengthPower = 0.0,
+    max_length: MaxLength = 20,
+    per_sample: Annotated[
+        int, typer.Option(min=0, help="show the captions of so many single samples too")
+    ] = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Captions of images from the averaged model, with the uncertainty of each."""
+    search = Search(beam, min(TOP, beam) if top is None else top, length_power, max_length)
+    search.check()
+    if features is not None:
+        refuse_extractor(extractor, preprocess)
+        given = named_rows(read_features(features, names, named=bool(images)), images)
+    elif names is not None:
+        raise LangevinError(
+            f"expected --features FILE whose rows are named in {names}, got none; leave --names out"
+        )
+    elif images:
+        given = features_of_pictures(
+            [Path(image) for image in images], extractor, preprocess or "caffe"
+        )
+    else:
+        raise LangevinError(
+            "expected pictures or --features FILE, got neither; name an image to describe"
+        )
+    run = Captioning.open(folder, selection)
+    with counting("images", quiet or as_json) as begin:
+        pictures = caption_images(
+            run, given, search, per_sample, begin(len(given.names) * (1 + per_sample))
+        )
+    say_skipped(run.skipped)
+    if as_json:
+        print(
+            json.dumps(
+                {"run": str(folder), "samples": len(run.samples), "beam": beam, "images": pictures}
+            )
+        )
+        return
+    for picture in pictures:
+        screen.print(caption_table(picture, len(run.samples), chains=bool(run.folder.chains)))
+
+
+def refuse_extractor(extractor: Path | None, preprocess: str | None) -> None:
+    """Features are there already: what makes them of pictures would be ignored."""
+    for option, value in {"--extractor": extractor, "--preprocess": preprocess}.items():
+        if value is not None:
+            raise LangevinError(
+                f"expected pictures for {option} {value}, got --features; leave one of them out"
+            )

@@ -1,0 +1,319 @@
+"""Commands that judge a run: evaluate, decide, calibrate, uncertainty, diagnose."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import LangevinError
+from ..predict.calibrating import calibrate_run, other_methods
+from ..predict.caption_scores import add_caption_scores, check_request
+from ..predict.captioning import Search
+from ..predict.classification import Classifier
+from ..predict.compare import add_models
+from ..predict.decision import Target, decide_run
+from ..predict.diagnosis import diagnose_runs
+from ..predict.draws import write_netcdf
+from ..predict.ranking import TOKENS, uncertainty_of_run
+from ..predict.uncertain import learning_curves, most_uncertain
+from ..report.diagnosis import diagnosis_page
+from ..report.figures import refuse_figure
+from ..report.sentences import (
+    calibration_table,
+    draw_calibration,
+    draw_decision,
+    draw_landscape,
+    draw_runs,
+    outside_table,
+    promise_in_words,
+    ranking_table,
+    runs_table,
+    uncertain_table,
+)
+from ..report.summary import curve_table, evaluation_table, models_table
+from ..report.terminal import counting, messages, screen
+from ..report.uncertain import uncertainty_page
+from ..training.session import Selection, evaluate_run
+from .app import (
+    Confidence,
+    Coverage,
+    Discard,
+    Folder,
+    Json,
+    LengthPower,
+    MaxLength,
+    Overwrite,
+    Quiet,
+    Risk,
+    SkipDamaged,
+    Statistic,
+    Tokens,
+    command_group,
+    example,
+    say_skipped,
+    takes_selection,
+)
+
+app = command_group()
+
+Split = Annotated[str, typer.Option(help="train, valid or test")]
+
+
+@app.command(epilog=example("langevin evaluate runs/my --split test"))
+@takes_selection
+def evaluate(
+    folder: Folder,
+    selection: Selection,
+    split: Annotated[str, typer.Option(help="train, valid or test")] = "test",
+    text: Annotated[
+        Path | None, typer.Option(help="score this text file instead of a split")
+    ] = None,
+    mc_dropout: Annotated[
+        int | None, typer.Option(min=1, help="average K dropout masks of the last sample")
+    ] = None,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="all three collections by number of samples")
+    ] = False,
+    captions: Annotated[
+        Path | None, typer.Option(help="caption the split into this file, with BLEU … CIDEr")
+    ] = None,
+    beam: Annotated[int, typer.Option(help="width of the beam search for --captions")] = 5,
+    length_power: LengthPower = 0.0,
+    max_length: MaxLength = 20,
+    overwrite: Overwrite = False,
+    weight_average: Annotated[
+        bool, typer.Option("--weight-average", help="the mean of the weights beside")
+    ] = False,
+    student: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="a distilled run beside, with costs")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Metrics of the last sample and of the averaged model."""
+    search = Search(beam, length_power=length_power, max_length=max_length)
+    if captions is not None:
+        check_request(
+            folder, captions, search, text=text, mc_dropout=mc_dropout, overwrite=overwrite
+        )
+    with counting("samples", quiet or as_json) as begin:
+        result = evaluate_run(
+            folder, split, selection, text, begin, curve=curve, mc_dropout=mc_dropout
+        )
+        if captions is not None:
+            result = add_caption_scores(result, selection, search, captions, begin)
+        if weight_average or student is not None:
+            result = add_models(result, selection, text, student, begin)
+    say_skipped(result["skipped"])
+    for note in result.get("notes", []):
+        messages.print(note, style="yellow", soft_wrap=True)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        screen.print(evaluation_table(result))
+        if curve:
+            screen.print(curve_table(result["curve"]))
+        if "models" in result:
+            screen.print(models_table(result["models"]))
+
+
+@app.command(epilog=example("langevin decide runs/mine --risk 0.05"))
+@takes_selection
+def decide(
+    folder: Folder,
+    selection: Selection,
+    risk: Risk = None,
+    coverage: Coverage = None,
+    confidence: Confidence = None,
+    statistic: Statistic = "auto",
+    figure: Annotated[
+        Path | None, typer.Option(help="draw risk against coverage into this file")
+    ] = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Learn on validation which answers to accept, keep the rule, and test its promise."""
+    refuse_figure(figure, overwrite=overwrite)
+    target = Target.asked(risk, coverage, confidence, statistic)
+    if target is None:
+        raise LangevinError(
+            "expected --risk SHARE or --coverage SHARE, got neither; such as --risk 0.05"
+        )
+    run = Classifier(folder, selection)
+    with counting("samples", quiet or as_json) as begin:
+        result, judged = decide_run(run, target, begin)
+    if figure is not None:
+        draw_decision(figure, judged.get("test", judged["valid"]), risk)
+    say_skipped(run.skipped)
+    if as_json:
+        print(json.dumps(result))
+        return
+    screen.print(ranking_table(result))
+    screen.print(promise_in_words(result), soft_wrap=True)
+
+
+@app.command(epilog=example("langevin calibrate runs/mine --figure calibration.png"))
+@takes_selection
+def calibrate(
+    folder: Folder,
+    selection: Selection,
+    split: Split = "test",
+    mc_dropout: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="dropout masks of the last sample (default: as many as samples; 0: none)"
+        ),
+    ] = None,
+    other: Annotated[
+        list[Path] | None, typer.Option(help="compare with another run or its --json output")
+    ] = None,
+    outside: Annotated[
+        str | None, typer.Option(help="texts of another kind: a data set or a file")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="draw the reliability diagram into this file")
+    ] = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Are the probabilities right? Of the last sample, the average and Monte-Carlo dropout."""
+    refuse_figure(figure, overwrite=overwrite)
+    run = Classifier(folder, selection)
+    with counting("samples", quiet or as_json) as begin:
+        result = calibrate_run(run, split, mc_dropout, outside, begin)
+        for path in other or []:
+            methods, theirs = other_methods(path, split, begin)
+            if theirs != result["split_sha256"]:
+                messages.print(
+                    f"{path} was tested on other sentences; its numbers do not compare",
+                    style="yellow",
+                )
+            result["methods"] |= methods
+    if figure is not None:
+        draw_calibration(figure, result["methods"])
+    say_skipped(run.skipped)
+    if as_json:
+        print(json.dumps(result))
+        return
+    screen.print(calibration_table(result))
+    if result["outside"]:
+        screen.print(outside_table(result["outside"]))
+
+
+@app.command(epilog=example("langevin uncertain runs/mine --top 5"))
+@takes_selection
+def uncertain(
+    folder: Folder,
+    selection: Selection,
+    top: Annotated[int, typer.Option(min=1, help="how many sentences")] = 10,
+    statistic: Annotated[
+        str | None,
+        typer.Option(
+            help="standard_deviation (default; of one sample entropy), entropy, "
+            "mutual_information or max_probability"
+        ),
+    ] = None,
+    split: Split = "test",
+    figure: Annotated[
+        Path | None, typer.Option(help="draw all sentences by t-SNE, these circled")
+    ] = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """The sentences that the samples are least certain about, with both classes."""
+    refuse_figure(figure, overwrite=overwrite)
+    run = Classifier(folder, selection)
+    with counting("samples", quiet or as_json) as begin:
+        result, land = most_uncertain(run, top, statistic, split, begin, states=figure is not None)
+    if figure is not None and land is not None:
+        draw_landscape(figure, land, top)
+    say_skipped(run.skipped)
+    print(json.dumps(result)) if as_json else screen.print(uncertain_table(result))
+
+
+@app.command(epilog=example("langevin curves runs/mine"))
+def curves(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="run folders of classifiers")
+    ],
+    figure: Annotated[Path | None, typer.Option(help="draw them into this file")] = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Learning curves of classifiers: training, validation and test error by epochs."""
+    refuse_figure(figure, overwrite=overwrite)
+    with counting("samples", quiet or as_json) as begin:
+        runs = [learning_curves(folder, begin) for folder in folders]
+    if figure is not None:
+        draw_runs(figure, runs)
+    print(json.dumps(runs)) if as_json else screen.print(runs_table(runs))
+
+
+@app.command(epilog=example("langevin uncertainty runs/my --top 5"))
+@takes_selection
+def uncertainty(
+    folder: Folder,
+    selection: Selection,
+    split: Annotated[str, typer.Option(help="train, valid or test")] = "test",
+    top: Annotated[int, typer.Option(min=0, help="list so many of the most uncertain items")] = 20,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="rank by mutual_information, entropy, standard_deviation or max_probability"
+        ),
+    ] = None,
+    tokens: Tokens = TOKENS,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """What a run is unsure of: words, sentences or captions; and how far to believe it."""
+    with counting("samples", quiet or as_json) as begin:
+        result = uncertainty_of_run(
+            folder, split, selection, tokens=tokens, top=top, by=by, begin=begin
+        ).numbers()
+    say_skipped(result["skipped"])
+    print(json.dumps(result)) if as_json else screen.print(uncertainty_page(result))
+
+
+@app.command(epilog=example("langevin diagnose runs/chains"))
+def diagnose(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR…", help="runs of one recipe, or a folder of chains")
+    ],
+    split: Annotated[str, typer.Option(help="the held-out split: valid, test or train")] = "valid",
+    discard: Discard = 0,
+    batches: Annotated[
+        int, typer.Option(min=0, help="training batches for each sample's gradient; 0: none")
+    ] = 8,
+    full_gradient: Annotated[
+        bool, typer.Option("--full-gradient", help="all training batches instead")
+    ] = False,
+    probes: Annotated[int, typer.Option(min=1, help="how many single predictions to follow")] = 16,
+    netcdf: Annotated[
+        Path | None, typer.Option(help="write the draws for ArviZ into this file")
+    ] = None,
+    skip_damaged: SkipDamaged = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """How well chains mix, how far they go, how hot they are, and a verdict in words."""
+    with counting("samples", quiet or as_json) as begin:
+        result, draws = diagnose_runs(
+            folders,
+            split=split,
+            discard=discard,
+            batches=None if full_gradient else batches,
+            probes=probes,
+            skip_damaged=skip_damaged,
+            begin=begin,
+        )
+    if netcdf is not None:
+        write_netcdf(draws, netcdf, {"runs": ", ".join(result["runs"]), "split": split})
+    print(json.dumps(result)) if as_json else screen.print(diagnosis_page(result))

@@ -1,0 +1,130 @@
+"""Training to the end, and what is said then: the scores and what to type next."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.text import Text
+
+from ..predict.classification import imbalance
+from ..report.chains import ChainsProgress, chains_table
+from ..report.summary import run_summary
+from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
+from ..store.folder import RunFolder
+from ..training.chains import resume_chains
+from ..training.jobs import PARENT
+from ..training.loop import Interrupted, Trainer
+from ..training.session import preferred, train_until_done
+
+NEXT = {
+    "language-model": ("generate",),
+    "classify": ("decide", "classify"),
+    "caption": ("caption",),
+}
+"""What to offer after training, by task."""
+
+
+def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> None:
+    with TrainingProgress(label, quiet) as progress:
+        train_until_done(trainer, progress)
+
+
+def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
+    """Train to the end and say what came out and what to type next."""
+    if trainer.finished:
+        done = f"{folder} is finished already: {trainer.step} steps, {len(trainer.store)} samples"
+        messages.print(done, soft_wrap=True)
+    else:
+        try:
+            train_with_progress(trainer, folder.name, quiet)
+        except Interrupted:
+            messages.print(
+                f"stopped at step {trainer.step} of {trainer.pace.total}; "
+                f"go on with: langevin resume {folder}",
+                soft_wrap=True,
+            )
+            raise typer.Exit(130) from None
+    best = choose_collection(trainer.folder, quiet or as_json)
+    summary = run_summary(trainer.folder)
+    if as_json:
+        print(json.dumps(summary))
+        return
+    last = next(line for line in reversed(trainer.history) if "average" in line)
+    score = trainer.task.score
+    screen.print(
+        table(
+            f"{folder}: validation {score} after {duration(trainer.seconds)}",
+            ("model", score),
+            [
+                ("last sample", f"{last['valid'][score]:.4f}"),
+                (f"average of {trainer.running.count} samples", f"{last['average'][score]:.4f}"),
+                *(
+                    [
+                        (
+                            f"best collection: {best['how']}, {best['samples']} samples",
+                            f"{best['score']:.4f}",
+                        )
+                    ]
+                    if best
+                    else []
+                ),
+            ],
+        )
+    )
+    say_next(folder, "evaluate", *NEXT[trainer.task.name], "show")
+
+
+def choose_collection(folder: RunFolder, quiet: bool) -> dict[str, Any] | None:
+    """Which samples validation prefers; None of classifiers (see `usual`) and of one sample."""
+    samples = folder.store().samples
+    if (
+        folder.recipe.task == "classify" or len(samples) == 1 or PARENT in os.environ
+    ):  # chains choose together
+        return None
+    try:
+        with counting("validation", quiet) as begin:
+            return preferred(folder, samples, begin)
+    except KeyboardInterrupt:
+        messages.print(
+            f"trained; stopped while choosing which samples to average: all, until "
+            f"'langevin resume {folder.path}' chooses",
+            soft_wrap=True,
+        )
+        raise typer.Exit(130) from None
+
+
+def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: bool) -> None:
+    """Train all chains to the end, each in its own process; say what came out and what is next."""
+    try:
+        with ChainsProgress(folder, quiet) as progress:
+            trained = resume_chains(folder, jobs, progress)
+    except KeyboardInterrupt:
+        messages.print(f"stopped; go on with: langevin resume {folder.path}", soft_wrap=True)
+        raise typer.Exit(130) from None
+    if not trained:
+        messages.print(
+            f"{folder.path} is finished already: {len(folder.store())} samples", soft_wrap=True
+        )
+    choose_collection(folder, quiet or as_json)
+    if as_json:
+        print(json.dumps(run_summary(folder)))
+        return
+    screen.print(chains_table(folder))
+    say_next(folder.path, "evaluate", *NEXT[folder.recipe.task], "diagnose", "show")
+
+
+def say_imbalance(folder: RunFolder) -> None:
+    """Of a classifier whose classes are far from equally frequent."""
+    said = imbalance(folder.origin) if folder.recipe.task == "classify" else None
+    if said:
+        messages.print(Text(said, style="yellow"), soft_wrap=True)
+
+
+def say_next(folder: Path, *commands: str) -> None:
+    screen.print(
+        Text("next: " + "   ".join(f"langevin {command} {folder}" for command in commands))
+    )

@@ -1,0 +1,191 @@
+"""Commands that train: train, resume, distill, demo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import LangevinError
+from ..recipe import load_recipe
+from ..recipe.load import toml_value
+from ..report.terminal import messages, screen
+from ..store.folder import RunFolder
+from ..store.replacement import refuse_target
+from ..tasks import CLASSES
+from ..training.chains import start_chains
+from ..training.demo import run_demo
+from ..training.distil import Teaching, start_student
+from ..training.loop import Interrupted
+from ..training.session import Selection, start
+from ..training.session import resume as resume_run
+from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, command_group, example, takes_selection
+from .outcome import finish, finish_chains, say_imbalance, train_with_progress
+
+app = command_group()
+
+
+@app.command(epilog=example("langevin train --text my.txt --out runs/my"))
+def train(
+    recipe: Annotated[
+        str | None, typer.Argument(help="a name from 'langevin recipes' or a TOML file")
+    ] = None,
+    text: Annotated[Path | None, typer.Option(help="train on this text file")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="what to learn; 'classify' for labelled sentences")
+    ] = None,
+    labelled: Annotated[
+        Path | None, typer.Option("--train", help="labelled sentences: CSV, TSV, JSONL, lines")
+    ] = None,
+    valid: Annotated[Path | None, typer.Option(help="labelled sentences for validation")] = None,
+    test: Annotated[Path | None, typer.Option(help="labelled sentences for the test")] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="column of the texts (default: text)")
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="column of the labels (default: label)")
+    ] = None,
+    level: Annotated[str | None, typer.Option(help="byte, char or word")] = None,
+    min_count: Annotated[
+        int | None, typer.Option(help="words seen less often become <unk>")
+    ] = None,
+    max_vocab: Annotated[
+        int | None, typer.Option(help="keep so many of the most frequent words")
+    ] = None,
+    running: Annotated[
+        bool, typer.Option("--running", help="words: a line end is no end of a sentence")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="run folder (default: runs/NAME)")] = None,
+    set_: Set = None,
+    device: Annotated[str | None, typer.Option(help="torch device, such as cpu or cuda")] = None,
+    chains: Annotated[
+        int | None, typer.Option(min=1, help="run K chains from different seeds side by side")
+    ] = None,
+    jobs: Jobs = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train on a recipe, on your own text file, or on your own labelled sentences."""
+    if task is not None and task not in CLASSES:
+        raise LangevinError(f"--task must be one of {', '.join(CLASSES)}, got {task!r}")
+    if recipe is None and text is None and labelled is None:
+        needed = (
+            "--train FILE" if task == "classify" else "--text FILE or --task classify --train FILE"
+        )
+        raise LangevinError(f"expected a recipe or {needed}, got none; see 'langevin recipes'")
+    if text is not None and task == "classify":
+        raise LangevinError(
+            f"a classifier learns from labelled sentences, got --text {text}; pass them by --train"
+        )
+    if text is not None and labelled is not None:
+        raise LangevinError(
+            "expected either --text or --train, got both; a classifier learns from --train"
+        )
+    overrides = list(set_ or [])
+    overrides += [f"corpus={text.resolve()}"] if text else []
+    overrides += sentence_settings(labelled, valid, test, text_column, label_column)
+    overrides += [f"level={level}"] if level else []
+    overrides += ["running=true"] if running else []
+    for key, value in {"min_count": min_count, "max_vocab": max_vocab, "device": device}.items():
+        overrides += [f"{key}={value}"] if value is not None else []
+    named = recipe or ("text" if labelled is None else "classify")
+    loaded = load_recipe(named, overrides)
+    if task not in (None, loaded.task):
+        raise LangevinError(
+            f"expected a recipe for {task!r}, {named} is for {loaded.task!r}; leave --task out"
+        )
+    own = text or labelled
+    target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
+    refuse_target(target, loaded, overwrite=overwrite)
+    if chains is None:
+        trainer = start(loaded, target, overwrite=overwrite)
+        say_imbalance(trainer.folder)
+        finish(trainer, target, quiet, as_json)
+    else:
+        folder = start_chains(loaded, target, chains, overwrite=overwrite)
+        say_imbalance(folder)
+        finish_chains(folder, jobs, quiet, as_json)
+
+
+def sentence_settings(
+    labelled: Path | None,
+    valid: Path | None,
+    test: Path | None,
+    text_column: str | None,
+    label_column: str | None,
+) -> list[str]:
+    """The options for labelled sentences as overrides; quoted, as names may look like numbers."""
+    files = {"corpus": labelled, "valid_file": valid, "test_file": test}
+    given = {key: str(path.resolve()) for key, path in files.items() if path is not None}
+    columns = {"text_column": text_column, "label_column": label_column}
+    given |= {key: name for key, name in columns.items() if name is not None}
+    return [f"{key}={toml_value(value)}" for key, value in given.items()]
+
+
+@app.command(epilog=example("langevin resume runs/my"))
+def resume(folder: Folder, jobs: Jobs = None, quiet: Quiet = False, as_json: Json = False) -> None:
+    """Go on with a run that was interrupted or killed; the end is the same, bit for bit."""
+    run = RunFolder(folder)
+    if run.chains:
+        finish_chains(run, jobs, quiet, as_json)
+    else:
+        finish(resume_run(folder), folder, quiet, as_json)
+
+
+@app.command(epilog=example("langevin distill runs/my --out runs/student --epochs 1"))
+@takes_selection
+def distill(
+    folder: Folder,
+    selection: Selection,
+    out: Annotated[Path, typer.Option(help="run folder of the student")],
+    hidden: Annotated[
+        int | None, typer.Option(min=1, help="units of each layer (default: the teacher's)")
+    ] = None,
+    epochs: Annotated[
+        float | None, typer.Option(help="default: a quarter of the teacher's, or all")
+    ] = None,
+    per_row: Annotated[
+        int, typer.Option(help="samples that teach each row of a batch, in turn")
+    ] = Teaching.per_row,
+    data_weight: Annotated[
+        float, typer.Option(help="weight of the data against the teacher")
+    ] = Teaching.data_weight,
+    generated: Annotated[
+        int, typer.Option(help="train on so many tokens written by the teacher too")
+    ] = 0,
+    set_: Set = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train one network to predict like the average of many; the student is an ordinary run."""
+    teaching = Teaching(per_row, data_weight, generated)
+    student = start_student(
+        folder,
+        out,
+        selection,
+        teaching,
+        hidden=hidden,
+        epochs=epochs,
+        overrides=set_,
+        overwrite=overwrite,
+    )
+    finish(student, out, quiet, as_json)
+
+
+@app.command(epilog=example("langevin demo --out runs/demo"))
+def demo(
+    out: Annotated[Path, typer.Option(help="where to keep the two runs")] = Path("runs/demo"),
+    set_: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Three minutes: an optimiser and its sampling twin on War and Peace, compared."""
+    try:
+        result = run_demo(out, set_ or [], train_with_progress)
+    except Interrupted:
+        messages.print("stopped; 'langevin demo' goes on where it was")
+        raise typer.Exit(130) from None
+    print(json.dumps(result.numbers)) if as_json else screen.print(result.page)
