@@ -22,7 +22,8 @@ def test_a_file_is_read_with_or_without_a_mark(tmp_path):
         ("absent", "expected a list at .*absent, found nothing; write one"),
         ("a.txt/inside", "expected a list at .*inside, found nothing; write one"),
         ("", "expected a list at .*, found a folder; write one"),
-        ("x" * 300, "cannot read .*File name too long"),
+        ("x" * 300, "expected a list, got a name that is too long .*; write one"),
+        ("a\0b", "expected a list, got a name with a zero byte .*; write one"),
     ],
 )
 def test_what_is_no_file_is_refused(tmp_path, name, message):
@@ -57,6 +58,9 @@ def test_other_encodings_are_refused_with_the_place(tmp_path):
 def test_a_path_for_another_reader(tmp_path):
     (tmp_path / "a.txt").touch()
     expect_file(tmp_path / "a.txt", "a list at", "write one")
-    for name, problem in {"": "a folder", "b.txt": "not there"}.items():
-        with pytest.raises(LangevinError, match=f"a list at .*, which is {problem}; write one"):
+    os.mkfifo(tmp_path / "pipe")
+    problems = {"": "a folder", "b.txt": "not there", "pipe": "something that is no regular file"}
+    problems |= {"a\0b": "not there", "x" * 300: "not to be had"}
+    for name, problem in problems.items():
+        with pytest.raises(LangevinError, match=f"a list at .*, which is {problem}.*; write one"):
             expect_file(tmp_path / name, "a list at", "write one")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 import safetensors.torch
@@ -16,6 +17,7 @@ import torch
 
 from langevin.recipe import shipped
 from langevin.store.folder import RunFolder
+from langevin.training.session import start
 from tests.conftest import SET
 from tests.training.test_loop import fingerprint
 
@@ -165,12 +167,39 @@ def test_useless_text_is_explained(cli, tmp_path, content, message):
     assert not (tmp_path / "run").exists()
 
 
-def test_vocabulary_mismatch_is_explained(cli, finished_run, tmp_path):
+def test_vocabulary_mismatch_is_explained(cli, tiny, tmp_path):
+    start(tiny("split=streams", "parts=[20,5,5]"), tmp_path / "few").run()  # the bytes of its text
     path = tmp_path / "greek.txt"
     path.write_text("ἄνδρα μοι ἔννεπε")
-    code, _, messages = cli("evaluate", finished_run, "--text", path)
+    code, _, messages = cli("evaluate", tmp_path / "few", "--text", path)
     assert code == 2
     assert "not among the" in messages
+
+
+def test_a_byte_model_reads_every_text(cli, finished_run, tmp_path):
+    path = tmp_path / "greek.txt"
+    path.write_text("ἄνδρα μοι ἔννεπε")
+    code, printed, _ = cli("evaluate", finished_run, "--text", path, "--json")
+    assert code == 0
+    assert json.loads(printed)["averaged"]["tokens"] == len(path.read_bytes()) - 1
+
+
+@pytest.mark.parametrize("name", ["pipe", "x" * 300, "/dev/zero"])
+def test_what_is_no_text_file_is_refused_at_once(cli, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    code, _, messages = cli("train", "--text", name, "--out", "run")
+    assert code == 2
+    assert "expected a text file" in messages
+    assert "Traceback" not in messages
+    assert not Path("run").exists()
+
+
+def test_words_of_a_prompt_that_the_model_does_not_know_are_named(cli, tiny, tmp_path):
+    start(tiny("level=word"), tmp_path / "words").run()
+    code, _, messages = cli("generate", tmp_path / "words", "--prompt", "the zebra", "--length", "3")
+    assert code == 0
+    assert "read as <unk>: zebra" in messages
 
 
 def test_existing_run_is_refused_unless_asked(cli, copy, text_file):

@@ -55,3 +55,22 @@ def test_short_texts_are_refused():
         RandomBatches(torch.arange(5), 2, 9, 0)
     with pytest.raises(LangevinError, match="20 batches"):
         split_streams(torch.arange(100), 10, 5, (10, 5, 5))
+
+
+def test_small_types_are_kept_and_widened_in_batches():
+    sequence = torch.arange(103, dtype=torch.uint8)
+    batches = SuccessiveBatches.of(sequence, 4, 7)
+    assert batches.streams.dtype == batches.sequence.dtype == torch.uint8
+    assert batches.streams.untyped_storage().data_ptr() == sequence.untyped_storage().data_ptr()  # no copy
+    assert torch.equal(batches.sequence, sequence[:101])
+    read = [*batches.batch(0, 0), batches.rest, *RandomBatches(sequence, 2, 5, 0).batch(0, 0)]
+    assert {part.dtype for part in read} == {torch.int64}
+    assert batches.rest.tolist() == [[100, 101, 102]]
+
+
+@pytest.mark.parametrize("size", range(6, 40))
+def test_streams_of_every_length(size):
+    """Five rows whatever is left over, each beginning where the one before ended."""
+    streams = streams_of(torch.arange(size), 5)
+    length = (size - 1) // 5
+    assert torch.equal(streams, torch.arange(5)[:, None] * length + torch.arange(length + 1))

@@ -41,7 +41,7 @@ def test_answers_are_those_of_the_averaged_distribution(finished_run):
     task = open_run_task(RunFolder(finished_run))
     models = members_of(task.build_model(), RunFolder(finished_run).store().read())
     confidence, correct, _ = answers(task, models, "valid")
-    streams = task.evaluated["valid"].streams
+    streams = task.evaluated["valid"].streams.long()
     with torch.no_grad():
         p = sum(torch.softmax(model(streams[:, :-1])[0], -1) for model in models) / len(models)
     best = p.max(-1)

@@ -6,7 +6,7 @@ import torch
 
 import langevin
 from langevin.data.vocabulary import END, Vocabulary
-from langevin.predict.explain import as_prompt, explain_run
+from langevin.predict.explain import explain_run
 from langevin.predict.generate import narrow
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
@@ -40,8 +40,18 @@ def test_table_json_and_figure(cli, word_run, tmp_path):
     assert len(json.loads(printed)["averaged"]) == 2
 
 
-def test_bytes_begin_after_their_first_when_no_line_end_is_known(finished_run):
-    assert explain_run(finished_run, "snow")["tokens"] == ["n", "o", "w"]
+def test_every_token_is_scored_after_the_start(finished_run):
+    assert explain_run(finished_run, "snow")["tokens"] == ["s", "n", "o", "w"]
+
+
+def test_unknown_words_are_spelled_out(word_run):
+    result = explain_run(word_run, "the zebra lay")
+    assert result["tokens"] == ["the", "<unk>", "lay"]
+    assert result["shown"] == ["the", "<unk:zebra>", "lay"]
+    assert result["unknown_share"] == pytest.approx(1 / 3)
+    named = langevin.load(word_run).score("the zebra lay").tokens
+    assert [(token.token, token.word) for token in named] == [
+        ("the", None), ("<unk>", "zebra"), ("lay", None)]
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
@@ -103,11 +113,12 @@ def test_generation_goes_on_with_the_prompt_as_in_python(cli, word_run):
 def test_a_prompt_is_open_unless_it_ends_its_line(word_run):
     vocabulary = RunFolder(word_run).vocabulary
     the, snow, end = (vocabulary.numbers[word] for word in ("the", "snow", END))
-    assert as_prompt(vocabulary, "the snow").tolist() == [end, the, snow]
-    assert as_prompt(vocabulary, "the snow\n").tolist() == [end, the, snow, end]
+    assert vocabulary.spell("the snow").tokens.tolist() == [end, the, snow]
+    assert vocabulary.spell("the snow\n").tokens.tolist() == [end, the, snow, end]
+    assert vocabulary.spell("").tokens.tolist() == [end]
     running = Vocabulary("word", vocabulary.tokens[:], running=True)
     running.numbers.pop(END)
-    assert as_prompt(running, "the").tolist() == [the]
+    assert running.spell("the").tokens.tolist() == [vocabulary.numbers["<unk>"], the]
 
 
 def test_letters_of_several_bytes_without_the_training_text(cli, tmp_path):
@@ -119,7 +130,7 @@ def test_letters_of_several_bytes_without_the_training_text(cli, tmp_path):
     whole = json.loads(cli(*options, "--json")[1])["text"]
     assert "é" in whole
     assert cli(*options)[1] == f"le café {whole}\n"
-    assert explain_run(tmp_path / "run", "été")["tokens"] == [r"\xa9", "t", r"\xc3", r"\xa9"]
+    assert explain_run(tmp_path / "run", "été")["tokens"] == ["é", "", "t", "é", ""]
     code, _, said = cli("generate", tmp_path / "run")
     assert code == 2
     assert "cafe.txt" in said

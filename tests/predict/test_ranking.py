@@ -91,7 +91,7 @@ def test_tokens_are_those_of_a_plain_pass(finished_run: Path) -> None:
     folder = RunFolder(finished_run)
     task = open_language_task(folder)
     model = task.build_model().eval()
-    stream = task.evaluated["test"].streams[0]
+    stream = task.evaluated["test"].streams[0].long()
     each = []
     for sample in folder.store().read():
         sample.load_into(model)

@@ -113,7 +113,7 @@ def test_a_student_with_other_words_is_refused(cli, finished_run, tmp_path, over
     assert not (tmp_path / "s").exists()
 
 
-def test_other_labels_and_other_letters_are_refused(tmp_path, finished_run):
+def test_other_labels_and_other_letters_are_refused(tmp_path, tiny):
     corpus = write_questions(tmp_path / "questions.csv")
     start(load_recipe("trec-psgld", [f"corpus={corpus}", *TINY_CLASSIFIER]), tmp_path / "c").run()
     other = tmp_path / "other.csv"
@@ -122,8 +122,9 @@ def test_other_labels_and_other_letters_are_refused(tmp_path, finished_run):
         teach(tmp_path / "c", tmp_path / "s", overrides=[f"corpus={other}"])
     greek = tmp_path / "greek.txt"
     greek.write_text("ἄνδρα μοι ἔννεπε " * 100)
+    start(tiny("split=streams", "parts=[20,5,5]"), tmp_path / "few").run()  # the bytes of its text
     with pytest.raises(LangevinError, match="not among the"):
-        teach(finished_run, tmp_path / "s", overrides=[f"corpus={greek}"])
+        teach(tmp_path / "few", tmp_path / "s", overrides=[f"corpus={greek}"])
     assert not (tmp_path / "s").exists()
 
 

@@ -11,16 +11,16 @@ from typing import Annotated
 import typer
 
 from ..data.features import named_rows, read_features
-from ..data.vocabulary import END, Vocabulary
+from ..data.vocabulary import END, Vocabulary, visible
 from ..errors import LangevinError
 from ..models.pictures import features_of_pictures
 from ..predict.captioning import Captioning, Search, caption_images
-from ..predict.explain import as_prompt, explain_run
+from ..predict.explain import explain_run
 from ..predict.generate import generate as generate_tokens
 from ..report.captions import caption_table
 from ..report.explanation import draw_explanation, explanation_table
 from ..report.figures import refuse_figure
-from ..report.terminal import counting, screen
+from ..report.terminal import counting, messages, screen
 from ..store.folder import RunFolder
 from ..training.loop import prepare_device
 from ..training.session import BEST, Selection, language_model_of, open_language_task, select, usual
@@ -102,10 +102,14 @@ def generate(
     model = model.to(prepare_device(run.recipe))
     tokens: list[int] = []
     if prompt is None:
-        begin = open_language_task(run).evaluated["test"].streams[0, :1]
+        begin = open_language_task(run).evaluated["test"].streams[0, :1].long()
         prompt = vocabulary.decode(begin).decode("utf-8", "replace")
     else:
-        begin = as_prompt(vocabulary, prompt)
+        spelled = vocabulary.spell(prompt)
+        begin = spelled.tokens
+        if spelled.unknown:
+            words = ", ".join(map(visible, spelled.unknown.values()))
+            messages.print(f"read as <unk>: {words}", markup=False)
     stream = generate_tokens(
         model, chosen, begin, length, temperature=temperature, seed=seed, top_k=top_k, top_p=top_p
     )

@@ -3,7 +3,8 @@
 *Successive*: the text is cut into as many streams as a batch has rows; batch i+1 continues batch i,
 so that the recurrent state can be carried over. *Random*: each batch is a set of windows from
 anywhere, to be read from a zero state. Both are functions of (seed, epoch, index), hence resumable
-at any batch.
+at any batch. A sequence keeps the small type in which it was encoded; a batch is of int64, which
+models read.
 """
 
 from __future__ import annotations
@@ -46,19 +47,22 @@ class SuccessiveBatches:
     @property
     def sequence(self) -> Tensor:
         """The streams one after the other, without the tokens in which they overlap."""
-        return torch.cat([self.streams[:, :-1].flatten(), self.streams[-1, -1:]])
+        joined = self.streams.new_empty(self.tokens + 1)
+        joined[:-1].view(len(self.streams), -1).copy_(self.streams[:, :-1])
+        joined[-1] = self.streams[-1, -1]
+        return joined
 
     @property
     def rest(self) -> Tensor:
         """The end of the last stream and the tail, [1, tail + 1], to be read on from there."""
-        return torch.cat([self.streams[-1, -1:], self.tail])[None]
+        return torch.cat([self.streams[-1, -1:], self.tail])[None].long()
 
     def __len__(self) -> int:
         return -(-(self.streams.shape[1] - 1) // self.window)
 
     def batch(self, epoch: int, index: int) -> Batch:
         start = index * self.window
-        piece = self.streams[:, start : start + self.window + 1]
+        piece = self.streams[:, start : start + self.window + 1].long()
         return piece[:, :-1], piece[:, 1:]
 
 
@@ -83,14 +87,14 @@ class RandomBatches:
         generator = torch.Generator().manual_seed(seed)
         last = len(self.sequence) - self.window
         starts = torch.randint(last, (self.rows, 1), generator=generator)
-        piece = self.sequence[starts + torch.arange(self.window + 1)]
+        piece = self.sequence[starts + torch.arange(self.window + 1)].long()
         return piece[:, :-1], piece[:, 1:]
 
 
 def streams_of(sequence: Tensor, rows: int) -> Tensor:
     """Cut a sequence into `rows` equal streams that overlap by one token: no target is lost there.
 
-    Up to rows−1 tokens at the end do not fit and are left out.
+    Up to rows−1 tokens at the end do not fit and are left out. Nothing is copied.
     """
     length = (len(sequence) - 1) // rows
     if length < 1:
@@ -98,8 +102,7 @@ def streams_of(sequence: Tensor, rows: int) -> Tensor:
             f"expected at least {rows + 1} tokens for {rows} streams, got {len(sequence)}; "
             f"use a longer text or a smaller batch_size"
         )
-    starts = torch.arange(rows)[:, None] * length
-    return sequence[starts + torch.arange(length + 1)]
+    return sequence.unfold(0, length + 1, length)[:rows]
 
 
 def split_contiguous(sequence: Tensor, parts: tuple[float, float, float]) -> dict[str, Tensor]:

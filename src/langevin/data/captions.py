@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import LangevinError
 from ..files import A_FOLDER, decode_utf8, expect_file, no_file
 from .catalogue import DATASETS, DataSet
-from .corpora import SPLITS, read_text
+from .corpora import SPLITS, open_text
 from .features import SUFFIXES, ImageFeatures, features_from_bytes, names_in, read_features
 from .spelling import words_of
 from .vocabulary import END, UNKNOWN, Vocabulary
@@ -114,11 +114,11 @@ def read_captions(path: Path) -> Captions:
         path = caption_file_in(path)
     known = ", ".join(CAPTIONED)
     expect_file(path, "captions at", f"pass a caption file, its folder, or one of {known}")
-    raw = read_text(path)
+    raw = open_text(path).read()
     if path.suffix == ".json":
         return checked(path, *parse_karpathy(path, raw), [raw])
     lists = {split: find_list(path, split) for split in SPLITS}
-    return from_token_lines(path, raw, {split: (p, read_text(p)) for split, p in lists.items()})
+    return from_token_lines(path, raw, {split: (p, open_text(p).read()) for split, p in lists.items()})
 
 
 def from_token_lines(path: Path, raw: bytes, lists: dict[str, tuple[Path, bytes]]) -> Captions:

@@ -7,8 +7,9 @@ import lzma
 from pathlib import Path
 
 from ..errors import LangevinError
-from ..files import read_bytes
+from ..files import open_regular, read_bytes
 from .catalogue import DATASETS
+from .text import Text
 
 WAR_AND_PEACE = "war_and_peace"
 WAR_AND_PEACE_SHA256 = "fb66ba999dafe24017cdd59e04c56d385a9c8466993d374fd4c6f08b2142985e"
@@ -16,36 +17,41 @@ SPLITS = ("train", "valid", "test")
 TEXTS = ("ptb",)
 """The data sets that are running text."""
 
-Corpus = dict[str, bytes]
+Corpus = dict[str, Text]
 """Either {"text": …}, still to be split, or the three splits as they were published."""
 
 
 def read_corpus(name_or_path: str) -> Corpus:
     """The embedded corpus or a data set by its name, or the file at this path."""
     if name_or_path == WAR_AND_PEACE:
-        return {"text": read_war_and_peace()}
+        return {"text": Text(read_war_and_peace())}
     if name_or_path in TEXTS:
-        return {split: DATASETS[name_or_path].read(split) for split in SPLITS}
+        return {split: Text(DATASETS[name_or_path].read(split)) for split in SPLITS}
     if name_or_path in DATASETS and not Path(name_or_path).exists():
         known = ", ".join([WAR_AND_PEACE, *TEXTS])
         raise LangevinError(
             f"expected a text for a language model, got the data set {name_or_path}; "
             f"pass a file or one of {known}"
         )
-    return {"text": read_text(Path(name_or_path))}
+    return {"text": open_text(Path(name_or_path))}
 
 
-def read_text(path: Path) -> bytes:
+def open_text(path: Path) -> Text:
     """A text file, checked to be usable."""
     known = ", ".join([WAR_AND_PEACE, *TEXTS])
-    raw = read_bytes(path, what="a text file", instead=f"pass a file or one of {known}")
-    if not raw.strip():
-        raise LangevinError(f"expected text in {path}, it is empty; pass a file with text in it")
-    if b"\0" in raw:
+    with open_regular(path, what="a text file", instead=f"pass a file or one of {known}"):
+        text, blank = Text(path), True
+    for chunk in text.chunks():
+        blank = blank and not chunk.strip()
+        if b"\0" in chunk:
+            raise LangevinError(
+                f"expected text in {path}, found zero bytes as in a binary file; pass a text file"
+            )
+    if blank:
         raise LangevinError(
-            f"expected text in {path}, found zero bytes as in a binary file; pass a text file"
+            f"expected text in {path}, it is empty; pass a file with text in it"
         )
-    return raw
+    return text
 
 
 def read_war_and_peace() -> bytes:
@@ -59,4 +65,9 @@ def read_war_and_peace() -> bytes:
 
 
 def corpus_sha256(corpus: Corpus) -> str:
-    return hashlib.sha256(b"".join(corpus.values())).hexdigest()
+    """Of all the bytes, split after split."""
+    found = hashlib.sha256()
+    for text in corpus.values():
+        for chunk in text.chunks():
+            found.update(chunk)
+    return found.hexdigest()

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from ..data.vocabulary import END, Vocabulary
+from ..data.vocabulary import SpelledText, Vocabulary
 from ..errors import LangevinError
 from ..posterior.average import LogMean
 from ..store.folder import RunFolder
@@ -23,7 +22,8 @@ def explain_run(path: Path, text: str) -> dict[str, Any]:
     device = prepare_device(folder.recipe)
     model, vocabulary = language_model_of(folder)
     model = model.to(device).eval()
-    tokens = with_start(vocabulary, text)
+    sentence = spelled(vocabulary, text)
+    tokens = sentence.tokens
     mean, each = LogMean(), []
     samples = folder.store().read()
     for sample in samples:
@@ -36,29 +36,16 @@ def explain_run(path: Path, text: str) -> dict[str, Any]:
     return {
         "run": str(path), "text": text, "steps": [sample.step for sample in samples],
         "chains": [sample.chain for sample in samples],
-        "tokens": [vocabulary.token_text(t) for t in tokens[1:].tolist()],
+        "tokens": vocabulary.pieces(tokens)[1:], "shown": vocabulary.pieces(tokens, sentence.unknown)[1:],
+        "unknown_share": vocabulary.unknown_share(tokens[1:]),
         "each": [p.tolist() for p in each], "averaged": mean.value().exp().tolist(), "std": spread.tolist(),
         "nll": -mean.value().mean().item(),
     }
 
 
-def as_prompt(vocabulary: Vocabulary, text: str) -> Tensor:
-    """The tokens of a text that is to be continued, after what ends the line before it where lines have an end.
-
-    The last line of words is left open: it has no end yet, unless the text ends with one.
-    """
-    tokens = vocabulary.encode(text.encode())
-    if vocabulary.level == "word" and END in vocabulary.numbers:
-        start = torch.tensor([vocabulary.numbers[END]])
-        return torch.cat([start, tokens if text.endswith("\n") else tokens[:-1]])
-    if "\n" in vocabulary.numbers:
-        return torch.cat([torch.tensor([vocabulary.numbers["\n"]]), tokens])
-    return tokens
-
-
-def with_start(vocabulary: Vocabulary, text: str) -> Tensor:
-    """The same for a sentence of which at least one token is to be predicted."""
-    tokens = as_prompt(vocabulary, text)
-    if len(tokens) < 2:
+def spelled(vocabulary: Vocabulary, text: str) -> SpelledText:
+    """A sentence of which at least one token is to be predicted, after the level's start."""
+    sentence = vocabulary.spell(text)
+    if len(sentence.tokens) < 2:
         raise LangevinError(f"expected a sentence of at least one token, got {text!r}; pass some words")
-    return tokens
+    return sentence

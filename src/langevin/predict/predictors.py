@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from ..recipe import Recipe, SentenceData
 from ..store.samples import Sample
 from .captioning import AveragedDecoder, Search, describe, search_captions, word_probabilities
 from .classification import encode_texts
-from .explain import as_prompt, with_start
+from .explain import spelled
 from .generate import generate
 
 
@@ -46,11 +46,15 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Token:
-    """A token, its averaged probability, and the standard deviation of that over the samples (n−1)."""
+    """A token, its averaged probability, and the standard deviation of that over the samples (n−1).
+
+    `word` is what stood in the text where the token is `<unk>`.
+    """
 
     token: str
     probability: float
     std: float
+    word: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,23 +71,27 @@ class LanguagePredictor(Predictor):
 
     def score(self, text: str) -> Score:
         """How probable this text is, read from the start of a line."""
-        tokens = with_start(self.vocabulary, text)
+        sentence = spelled(self.vocabulary, text)
+        tokens = sentence.tokens
         each = self.ensemble.score(tokens[None, :-1].to(self.device), targets=tokens[None, 1:]).each
         assert each is not None
         p, std = mean_and_std(each[:, 0])
         nll = -p.log().mean().item()
-        return Score(nll, math.exp(min(nll, 700.0)), self._named(tokens[1:], p, std))
+        scored = named(self.vocabulary.pieces(tokens)[1:], p, std)
+        scored = [replace(token, word=sentence.unknown.get(at)) for at, token in enumerate(scored, 1)]
+        return Score(nll, math.exp(min(nll, 700.0)), scored)
 
     def next(self, text: str, top: int = 10) -> list[Token]:
         """The most probable tokens after this text."""
         if top < 1:
             raise LangevinError(f"expected at least one token to show, got top={top}")
-        context = as_prompt(self.vocabulary, text)[None].to(self.device)
+        context = self.vocabulary.spell(text).tokens[None].to(self.device)
         each = self.ensemble.log_probs(context, each=True).each
         assert each is not None
         p, std = mean_and_std(each[:, 0, -1])
         best = p.topk(min(top, len(p))).indices
-        return self._named(best, p[best], std[best])
+        names = [self.vocabulary.token_text(number) for number in best.tolist()]
+        return named(names, p[best], std[best])
 
     def generate(
         self, prompt: str, length: int = 200, *, temperature: float = 0.8, seed: int = 0, top_k: int | None = None,
@@ -91,14 +99,14 @@ class LanguagePredictor(Predictor):
     ) -> str:
         """The text that follows the prompt, `length` tokens of it."""
         stream = generate(
-            self.model, self.samples, as_prompt(self.vocabulary, prompt), length, temperature=temperature, seed=seed,
+            self.model, self.samples, self.vocabulary.spell(prompt).tokens, length, temperature=temperature, seed=seed,
             top_k=top_k, top_p=top_p,
         )
         return self.vocabulary.decode(list(stream)).decode("utf-8", "replace")
 
-    def _named(self, tokens: Tensor, p: Tensor, std: Tensor) -> list[Token]:
-        names = [self.vocabulary.token_text(number) for number in tokens.tolist()]
-        return [Token(*row) for row in zip(names, p.tolist(), std.tolist(), strict=True)]
+
+def named(names: Sequence[str], p: Tensor, std: Tensor) -> list[Token]:
+    return [Token(*row) for row in zip(names, p.tolist(), std.tolist(), strict=True)]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ class TextData(Table):
     batch_size: int = Field(32, ge=1, description="windows in a batch")
     window: int = Field(50, ge=1, description="tokens through which gradients go back")
     split: Literal["contiguous", "streams"] = Field(
-        "contiguous", description="three consecutive parts, or batches of parallel streams"
+        "contiguous", description="three consecutive parts, or batches of parallel streams, as char-rnn (which also "
+        "counts only the bytes that the text has)"
     )
     parts: tuple[float, float, float] = Field(
         (80, 10, 10), description="train, valid, test: shares; with streams, batches"

@@ -22,7 +22,7 @@ def explanation_table(result: dict[str, Any], samples: int) -> Group:
     rows: list[list[str | Text]] = [
         [Text(visible(token)), *(colour(row[at]) for _, row in shown), colour(result["averaged"][at]),
          f"{result['std'][at]:.4f}"]
-        for at, token in enumerate(result["tokens"])
+        for at, token in enumerate(result["shown"])
     ]
     return table(f"{result['run']}: probability of each token", columns, rows)
 
@@ -37,13 +37,13 @@ def draw_explanation(result: dict[str, Any], path: Path, samples: int) -> None:
     from matplotlib import pyplot
 
     shown = [*chosen(result, samples), ("average", result["averaged"])]
-    width = max(4.0, 0.55 * len(result["tokens"]))
+    width = max(4.0, 0.55 * len(result["shown"]))
     figure, axes = pyplot.subplots(figsize=(width, 0.5 * len(shown) + 1.2), layout="constrained")
     image = axes.imshow([[math.log10(max(p, 1e-9)) for p in row] for _, row in shown], cmap="viridis", aspect="auto")
     for y, (_, row) in enumerate(shown):
         for x, p in enumerate(row):
             axes.text(x, y, f"{p:.2g}", ha="center", va="center", fontsize=6, color="white" if p < 0.03 else "black")
-    axes.set_xticks(range(len(result["tokens"])), [visible(t) for t in result["tokens"]], rotation=60, fontsize=8)
+    axes.set_xticks(range(len(result["shown"])), [visible(t) for t in result["shown"]], rotation=60, fontsize=8)
     axes.set_yticks(range(len(shown)), [label for label, _ in shown], fontsize=8)
     figure.colorbar(image, label="log₁₀ p")
     write_figure(path, figure)
@@ -66,4 +66,5 @@ def colour(p: float) -> Text:
 
 
 def visible(token: str) -> str:
-    return {" ": "␣", "\n": "⏎", "\r": "␍", "\t": "⇥"}.get(token, token.strip("\n") or "⏎")
+    """A space as a sign, and a dot for a byte whose letter stands before it."""
+    return {" ": "␣", "": "·"}.get(token, token)

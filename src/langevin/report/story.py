@@ -92,12 +92,12 @@ def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selecti
     samples, _ = select(folder, selection)
     model = task.build_model().to(prepare_device(folder.recipe))
     given, length = (15, 60) if task.vocabulary.level == "word" else (60, 300)
-    prompt = task.evaluated[split].streams[0, :given]
+    prompt = task.evaluated[split].streams[0, :given].long()
     wrote = list(generate(model, samples, prompt, length, temperature=0.8, seed=0))
     text = torch.cat([prompt, torch.tensor(wrote)])
     piece = Piece(text[1:], lambda model, carry: read_on(text[None, :-1], False, model, None))
     predictions = predict([piece], len(task.vocabulary), model, samples)
-    tokens = [task.vocabulary.token_text(t) for t in wrote]
+    tokens = task.vocabulary.pieces(wrote)
     at = len(prompt) - 1
     return {
         "samples": len(samples), "prompt": task.vocabulary.decode(prompt).decode("utf-8", "replace"),

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from ..data.buckets import Buckets
 from ..data.caption_batches import CaptionBatch, CaptionSet, images_with_features, joint_sha256
 from ..data.captions import Captions, build_vocabulary, open_captioned, parse_karpathy, parse_token_lines
-from ..data.corpora import read_text
+from ..data.corpora import open_text
 from ..data.spelling import words_of
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
@@ -78,7 +78,7 @@ class CaptionTask:
 
     def add_file(self, path: Path) -> str:
         """Offer other captions of images that have features, in either format, as the split "file"."""
-        raw = read_text(path)
+        raw = open_text(path).read()
         texts = parse_karpathy(path, raw)[0] if path.suffix == ".json" else parse_token_lines(path, raw)
         missing = self.features.missing(texts)
         if missing:

@@ -70,13 +70,13 @@ class TextItems:
 
     def _read(self, text: Tensor, row: int, column: int) -> None:
         """One more piece, where its targets stand: in which stream, and after how many tokens of it."""
-        height, width = text.shape[0], text.shape[1] - 1
+        text, height, width = text.long(), text.shape[0], text.shape[1] - 1
         self.pieces.append(Piece(text[:, 1:].flatten(), partial(read_on, text[:, :-1], self.carries)))
         self.rows.append((row + torch.arange(height)).repeat_interleave(width))
         self.columns.append((column + 1 + torch.arange(width)).repeat(height))
 
     def token(self, number: int) -> str:
-        return self.vocabulary.token_text(number) or self.vocabulary.tokens[number]
+        return self.vocabulary.token_text(number)
 
     def most_uncertain(self, made: Predictions, score: Tensor, top: int) -> list[dict[str, Any]]:
         """Tokens in their context: what the model expected there, and the tokens around with their own score."""
@@ -90,7 +90,8 @@ class TextItems:
             row, column = int(rows[item]), int(columns[item])
             text = last if row == len(self.streams) - 1 else self.streams[row]
             around = range(max(0, column - reach), min(len(text), column + reach // 2 + 1))
-            context = [(self.token(int(text[i])), float(scores[row, i])) for i in around]
+            pieces = self.vocabulary.pieces(text[around.start : around.stop])
+            context = list(zip(pieces, scores[row, around.start : around.stop].tolist(), strict=True))
             described.append({
                 "stream": row, "place": column, "token": self.token(int(text[column])),
                 "expected": self.token(int(made.summary.label[item])), "context": context,

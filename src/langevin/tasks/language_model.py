@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..data.batching import RandomBatches, SuccessiveBatches, batches_of_splits, split_contiguous, split_streams
-from ..data.corpora import corpus_sha256, read_corpus, read_text
-from ..data.vocabulary import Vocabulary
+from ..data.corpora import Corpus, corpus_sha256, open_text, read_corpus
+from ..data.vocabulary import Vocabulary, number_words
 from ..errors import LangevinError
 from ..models.initial import initialise
 from ..models.language_model import LanguageModel
@@ -40,7 +39,7 @@ class LanguageModelTask:
         refuse_changed_data(data.corpus, sha256, facts)
         self.vocabulary = vocabulary or self.build_vocabulary(corpus)
         self.carries = data.batching == "successive"
-        pieces = {name: self.vocabulary.encode(raw) for name, raw in corpus.items()}
+        pieces = {name: self.vocabulary.encode_text(text) for name, text in corpus.items()}
         self.evaluated = (self.split(pieces["text"]) if "text" in pieces
                           else batches_of_splits(pieces, data.batch_size, data.window))
         self.training: SuccessiveBatches | RandomBatches = self.evaluated["train"]
@@ -53,16 +52,25 @@ class LanguageModelTask:
     def splits(self) -> tuple[str, ...]:
         return tuple(self.evaluated)
 
-    def build_vocabulary(self, corpus: dict[str, bytes]) -> Vocabulary:
-        """The words of the training split; others become `<unk>`. Bytes and characters: those of the whole text."""
-        data = self.data
+    def build_vocabulary(self, corpus: Corpus) -> Vocabulary:
+        """The words of the training split, others become `<unk>`; the characters of the whole text; all bytes.
+
+        Where the text is split as by char-rnn, bytes are also counted as there: those that it has.
+        """
+        data, text = self.data, corpus.get("text", corpus.get("train"))
+        assert text is not None
         limits: dict[str, Any] = {"min_count": data.min_count, "max_size": data.max_vocab, "running": data.running}
+        if data.level == "byte" and data.split == "streams":
+            return Vocabulary.of_seen_bytes(text)
         if "text" not in corpus or data.level != "word":
-            return Vocabulary.build(corpus.get("text", corpus.get("train", b"")), data.level, **limits)
-        everything = Vocabulary.build(corpus["text"], "word", running=data.running)
-        streams = self.split(everything.encode(corpus["text"]))["train"].streams
-        counts = Counter(everything.tokens[number] for number in streams[:, :-1].flatten().tolist())
-        return Vocabulary.of_text(counts, unknown=True, **limits)
+            return Vocabulary.build(text, data.level, **limits)
+        sequence, words = number_words(text, running=data.running)
+        streams = self.split(sequence)["train"].streams
+        counts = torch.zeros(len(words), dtype=torch.long)
+        for row in streams:
+            counts += torch.bincount(row[:-1], minlength=len(words))
+        seen = {word: count for word, count in zip(words, counts.tolist(), strict=True) if count}
+        return Vocabulary.of_text(seen, unknown=True, **limits)
 
     def split(self, sequence: Tensor) -> dict[str, SuccessiveBatches]:
         """Train, validation and test from one text."""
@@ -75,7 +83,7 @@ class LanguageModelTask:
 
     def add_file(self, path: Path) -> str:
         """Offer another text, in the model's vocabulary, as the split "text"."""
-        sequence = self.vocabulary.encode(read_text(path))
+        sequence = self.vocabulary.encode_text(open_text(path))
         if len(sequence) < 2:
             raise LangevinError(f"expected at least 2 tokens to score, got {len(sequence)}; use a longer text")
         self.evaluated |= batches_of_splits({"text": sequence}, self.data.batch_size, self.data.window)

@@ -174,7 +174,7 @@ def write_on(task: LanguageModelTask, members: list[nn.Module], tokens: int) -> 
     """About so many tokens from p̄, in as many streams as training has, each after the end of one of them."""
     device = next(members[0].parameters()).device
     generator = torch.Generator().manual_seed(task.recipe.run.seed)
-    given = task.evaluated["train"].streams[:, -task.data.window :].to(device)
+    given = task.evaluated["train"].streams[:, -task.data.window :].long().to(device)
     carries: list[Any] = [None] * len(members)
     made = list[Tensor]()
     for _ in range(-(-tokens // len(given))):
