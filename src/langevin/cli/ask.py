@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
+from ..data.display import visible
 from ..data.features import named_rows, read_features
-from ..data.vocabulary import END, Vocabulary, visible
+from ..data.vocabulary import END, Vocabulary
 from ..errors import LangevinError
 from ..models.pictures import features_of_pictures
 from ..predict.captioning import Captioning, Search, caption_images

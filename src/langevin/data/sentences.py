@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from ..errors import LangevinError
 from .catalogue import DATASETS, SENTENCES
-from .tables import parse_rows, read_table
+from .tables import joined, open_table, parse_blocks
+from .text import Text
 
 KNOWN = tuple(known.name for known in SENTENCES)
 LABEL_NAMES = {known.name: known.labels for known in SENTENCES}
@@ -61,16 +63,17 @@ def read_sentences(
     path: Path, text_column: str = "text", label_column: str = "label"
 ) -> Sentences:
     """The labelled sentences of one file; its ending says which format, else `label text` lines."""
-    return parse(read_table(path), str(path), text_column, label_column)
+    return parse(open_table(path).read(), str(path), text_column, label_column)
 
 
 def parse(raw: bytes, path: str, text_column: str, label_column: str) -> Sentences:
     """The contents of a file; each sentence must have a label."""
-    rows = parse_rows(raw, path, text_column, label_column, labelled=True)
-    if not rows.texts:
+    blocks = parse_blocks(Text(raw), path, text_column, label_column, labelled=True)
+    if (first := next(blocks, None)) is None:
         raise LangevinError(
             f"expected labelled sentences in {path}, found none; pass a file that has some"
         )
+    rows = joined(chain([first], blocks))
     labels = rows.labels or []
     if "" in labels:
         raise LangevinError(

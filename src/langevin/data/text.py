@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 from ..errors import LangevinError
 from ..files import open_regular, read_bytes
@@ -23,13 +25,15 @@ class Text:
 
     def chunks(self) -> Iterator[bytes]:
         """Its bytes, a few at a time."""
-        if isinstance(self.source, bytes):
-            for start in range(0, len(self.source), CHUNK):
-                yield self.source[start : start + CHUNK]
-            return
-        with open_regular(self.source) as file:
+        with self.open() as file:
             while chunk := file.read(CHUNK):
                 yield chunk
+
+    def open(self) -> BinaryIO:
+        """To read from its beginning."""
+        if isinstance(self.source, bytes):
+            return io.BytesIO(self.source)
+        return open_regular(self.source)
 
     def read(self) -> bytes:
         """All of it at once, for texts that are known to be short."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import LangevinError
+from .display import letters_of_bytes, visible
 from .text import Text, chunks_of, letters_of, words_of
 
 LEVELS = ("byte", "char", "word")
@@ -269,33 +270,3 @@ def number_words(text: Text | bytes, *, running: bool) -> tuple[Tensor, list[str
 def codes_of(letters: str) -> NDArray[np.uint32]:
     """The number of each character in Unicode."""
     return np.frombuffer(letters.encode("utf-32-le"), np.uint32)
-
-
-def letters_of_bytes(raw: bytes) -> list[str]:
-    """The letter at each byte, "" at its further bytes, \\xc3 at a byte without a letter."""
-    shown, at = list[str](), 0
-    while at < len(raw):
-        length = 1 + (raw[at] >= 0xC0) + (raw[at] >= 0xE0) + (raw[at] >= 0xF0)
-        try:
-            letter = visible(raw[at : at + length].decode())
-        except UnicodeDecodeError:
-            letter, length = f"\\x{raw[at]:02x}", 1
-        shown += [letter, *[""] * (length - 1)]
-        at += length
-    return shown
-
-
-def visible(text: str) -> str:
-    """The text with signs that print nothing as pictures of them, or as their numbers."""
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() else picture(sign) for sign in text)
-
-
-def picture(sign: str) -> str:
-    """How a sign that prints nothing is shown: ⏎ for a line end, ␇ for a bell, \\u200b."""
-    code = ord(sign)
-    known = {"\n": "⏎", "\t": "⇥", "\x7f": "␡"}
-    if sign in known:
-        return known[sign]
-    return chr(0x2400 + code) if code < 0x20 else sign.encode("unicode_escape").decode()
