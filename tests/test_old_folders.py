@@ -35,7 +35,7 @@ SORT = {
     "classify": ["classify", *TEXTS, "--coverage", "0.8"],
     "decide": ["decide", "--risk", "0.3"],
     "calibrate": ["calibrate", "--mc-dropout", "0"],
-    "uncertain": ["uncertain", "--top", "3"],
+    "uncertain": ["uncertainty", "--by", "standard_deviation", "--top", "3"],
 }
 FEATURES = "data/features.npy"
 DESCRIBE = {"caption": ["caption", "--features", FEATURES, *PICTURES, "--beam", "3", "--top", "2"]}
@@ -101,9 +101,10 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
         "sentences": ("sentences", 1.0),
     },
     "uncertain": {
-        **{f"sentences/*/{key}": (f"sentences/*/{key}", 1.0) for key in (
-            "score", "true_mean", "predicted_std")},
-        "statistic": ("statistic", 1.0),
+        "sentences/*/score": ("top/*/score", 1.0),
+        "sentences/*/true_mean": ("top/*/probability", 1.0),
+        "sentences/*/predicted_std": ("top/*/predicted_std", 1.0),
+        "statistic": ("by", 1.0),
     },
     "caption": {f"images/*/captions/*/{key}": (f"images/*/captions/*/{key}", 1.0) for key in (
         "caption", "log_prob", "score", "log_prob_std", "words/*/probability")},

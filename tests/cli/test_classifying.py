@@ -178,11 +178,10 @@ def test_labels_in_brackets_stand_as_they_are(cli, tmp_path):
     code, _, said = cli("train", "--task", "classify", "--train", corpus, "--out", run, *settings)
     assert code == 0, said
     assert all(f"{name} " in said.partition("classes: ")[2] for name in names.values())
-    code, out, said = cli("uncertain", run, "--split", "train", "--top", "40")
+    code, out, said = cli("uncertainty", run, "--split", "train", "--top", "40")
     assert code == 0, said
     assert all(name in out for name in names.values())
-    code, out, said = cli("curves", run)
-    assert (code, "[run]" in out) == (0, True), said
+    assert "[run]" in out
 
 
 def test_numbers_of_another_split_are_not_compared(cli, run, tmp_path):
@@ -193,21 +192,25 @@ def test_numbers_of_another_split_are_not_compared(cli, run, tmp_path):
     assert cli("calibrate", run, "--split", "valid", "--mc-dropout", "0", "--other", other)[0] == 0
 
 
-def test_uncertain_and_calibrate_and_curves(cli, run, tmp_path):
-    code, out, said = cli("uncertain", run, "--top", "3", "--figure", tmp_path / "u.png")
+def test_uncertainty_and_calibrate(cli, run, tmp_path):
+    code, out, said = cli("uncertainty", run, "--top", "3", "--figure", tmp_path / "u.png")
     assert code == 0, said
     assert "±" in out
-    assert len(json.loads(cli("uncertain", run, "--top", "3", "--json")[1])["sentences"]) == 3
+    listed = json.loads(cli("uncertainty", run, "--top", "3", "--json")[1])["top"]
+    assert len(listed) == 3
+    assert {"true", "probability", "std", "predicted", "confidence", "predicted_std"} <= set(listed[0])
     code, out, said = cli("calibrate", run, "--other", run, "--outside", run / "recipe.toml", "--figure",
                           tmp_path / "c.png", "--mc-dropout", 2)
     assert code == 0, said
     assert "dropout, 2 masks" in out
     assert "run: average of 4" in out
     assert "told from those of the run" in out
-    code, out, said = cli("curves", run, run, "--figure", tmp_path / "l.png")
-    assert code == 0, said
-    assert "train" in out
-    assert set(json.loads(cli("curves", run, "--json")[1])[0]["curves"]) == {"train", "valid", "test"}
-    for name in "ucl":
+    for name in "uc":
         assert imread(tmp_path / f"{name}.png").std() > 0
-    assert cli("curves", run, "--figure", tmp_path / "l.docx")[0] == 2
+    assert cli("uncertainty", run, "--figure", tmp_path / "l.docx")[0] == 2
+
+
+def test_only_sentences_have_a_map(cli, finished_run, tmp_path):
+    code, _, said = cli("uncertainty", finished_run, "--figure", tmp_path / "u.png")
+    assert (code, "classif" in said) == (2, True), said
+    assert not list(tmp_path.iterdir())

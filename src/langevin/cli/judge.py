@@ -18,7 +18,7 @@ from ..predict.decision import Target, decide_run
 from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import write_netcdf
 from ..predict.ranking import TOKENS, uncertainty_of_run
-from ..predict.uncertain import learning_curves, most_uncertain
+from ..predict.uncertain import most_uncertain
 from ..report.diagnosis import diagnosis_page
 from ..report.figures import refuse_figure
 from ..report.sentences import (
@@ -26,12 +26,9 @@ from ..report.sentences import (
     draw_calibration,
     draw_decision,
     draw_landscape,
-    draw_runs,
     outside_table,
     promise_in_words,
     ranking_table,
-    runs_table,
-    uncertain_table,
 )
 from ..report.summary import curve_table, evaluation_table, models_table
 from ..report.terminal import counting, messages, screen
@@ -205,57 +202,6 @@ def calibrate(
         screen.print(outside_table(result["outside"]))
 
 
-@app.command(epilog=example("langevin uncertain runs/mine --top 5"))
-@takes_selection
-def uncertain(
-    folder: Folder,
-    selection: Selection,
-    top: Annotated[int, typer.Option(min=1, help="how many sentences")] = 10,
-    statistic: Annotated[
-        str | None,
-        typer.Option(
-            help="standard_deviation (default; of one sample entropy), entropy, "
-            "mutual_information or max_probability"
-        ),
-    ] = None,
-    split: Split = "test",
-    figure: Annotated[
-        Path | None, typer.Option(help="draw all sentences by t-SNE, these circled")
-    ] = None,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """The sentences that the samples are least certain about, with both classes."""
-    refuse_figure(figure, overwrite=overwrite)
-    run = Classifier(folder, selection)
-    with counting("samples", quiet or as_json) as begin:
-        result, land = most_uncertain(run, top, statistic, split, begin, states=figure is not None)
-    if figure is not None and land is not None:
-        draw_landscape(figure, land, top)
-    say_skipped(run.skipped)
-    print(json.dumps(result)) if as_json else screen.print(uncertain_table(result))
-
-
-@app.command(epilog=example("langevin curves runs/mine"))
-def curves(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="run folders of classifiers")
-    ],
-    figure: Annotated[Path | None, typer.Option(help="draw them into this file")] = None,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Learning curves of classifiers: training, validation and test error by epochs."""
-    refuse_figure(figure, overwrite=overwrite)
-    with counting("samples", quiet or as_json) as begin:
-        runs = [learning_curves(folder, begin) for folder in folders]
-    if figure is not None:
-        draw_runs(figure, runs)
-    print(json.dumps(runs)) if as_json else screen.print(runs_table(runs))
-
-
 @app.command(epilog=example("langevin uncertainty runs/my --top 5"))
 @takes_selection
 def uncertainty(
@@ -270,14 +216,25 @@ def uncertainty(
         ),
     ] = None,
     tokens: Tokens = TOKENS,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="draw all sentences of a classifier by t-SNE, the listed ones circled"),
+    ] = None,
+    overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """What a run is unsure of: words, sentences or captions; and how far to believe it."""
+    refuse_figure(figure, overwrite=overwrite)
+    classifier = Classifier(folder, selection) if figure is not None else None
     with counting("samples", quiet or as_json) as begin:
         result = uncertainty_of_run(
             folder, split, selection, tokens=tokens, top=top, by=by, begin=begin
         ).numbers()
+        if figure is not None and classifier is not None:
+            _, land = most_uncertain(classifier, top, result["by"], split, begin, states=True)
+            assert land is not None
+            draw_landscape(figure, land, top)
     say_skipped(result["skipped"])
     print(json.dumps(result)) if as_json else screen.print(uncertainty_page(result))
 

@@ -28,8 +28,6 @@ MENU: dict[str, dict[str, str]] = {
         "decide": "learn which answers to accept, and test the promise",
         "calibrate": "are the probabilities right?",
         "uncertainty": "what a run is least sure of",
-        "uncertain": "the sentences that a classifier is least sure of",
-        "curves": "learning curves of classifiers",
         "diagnose": "can the samples be trusted?",
     },
     "look": {

@@ -110,21 +110,6 @@ def draw_decision(path: Path, part: Judged, target: float | None) -> None:
     save_figure(path, lambda axes: draw_risk_coverage(axes, curves, target))
 
 
-def uncertain_table(result: dict[str, Any]) -> Group:
-    """The least certain sentences, with mean ± standard deviation of the true and the predicted class."""
-    rows = [
-        (
-            str(s["rank"]), shortened(s["text"]), s["true"], f"{s['true_mean']:.2f} ± {s['true_std']:.2f}",
-            Text(s["predicted"], style="green" if s["correct"] else "red"),
-            f"{s['predicted_mean']:.2f} ± {s['predicted_std']:.2f}",
-        )
-        for s in result["sentences"]
-    ]
-    statistic = result["statistic"].replace("_", " ")
-    title = f"{result['run']}, {result['split']}: the least certain by {statistic} over {result['samples']} samples"
-    return table(title, ("", "sentence", "true", "probability", "predicted", "probability"), rows, words=True)
-
-
 def draw_landscape(path: Path, land: Landscape, circled: int) -> None:
     """t-SNE of the sentences coloured by their class, the least certain circled and numbered as in the table."""
     points = embed_2d(land.states)
@@ -174,14 +159,3 @@ def draw_runs(path: Path, runs: Sequence[dict[str, Any]]) -> None:
         axes.set_ylim(bottom=0)
         finish(axes)
     write_figure(path, figure)
-
-
-def runs_table(runs: Sequence[dict[str, Any]]) -> Group:
-    """The last and the least error of each run on each split."""
-    splits = list(dict.fromkeys(split for run in runs for split in run["curves"]))
-    rows = []
-    for run in runs:
-        lines = [run["curves"].get(split, {}).get(run["shown"]) for split in splits]
-        rows.append((run["run"], run["shown"],
-                     *(f"{line[-1]:.2f} ({min(line):.2f})" if line else "" for line in lines)))
-    return table("error in %, at the end (and least)", ("run", "prediction", *splits), rows, words=True)

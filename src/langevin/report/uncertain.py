@@ -70,9 +70,12 @@ def token_rows(top: list[dict[str, Any]]) -> Rows:
 
 
 def sentence_rows(top: list[dict[str, Any]]) -> Rows:
-    return ("sentence", "class", "predicted", "p(class) ± std", "total", "epistemic"), [
-        (Text(item["text"]), Text(item["true"], style="" if item["true"] == item["predicted"] else "yellow"),
-         item["predicted"], p_and_std(item), f"{item['total']:.3f}", f"{item['epistemic']:.4f}")
+    columns = ("sentence", "class", "p ± std", "predicted", "p ± std", "total", "epistemic")
+    return columns, [
+        (Text(item["text"]), Text(item["true"]), p_and_std(item),
+         Text(item["predicted"], style="green" if item["true"] == item["predicted"] else "yellow"),
+         f"{item['confidence']:.4f} ± {item['predicted_std']:.4f}", f"{item['total']:.3f}",
+         f"{item['epistemic']:.4f}")
         for item in top
     ]
 

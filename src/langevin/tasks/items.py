@@ -170,7 +170,8 @@ class SentenceItems:
         """Sentences with their class and the one the averaged model gives."""
         return [
             {"text": self.texts[item], "true": self.names[int(made.observed[item])],
-             "predicted": self.names[int(made.summary.label[item])], **numbers_of(made, score, item)}
+             "predicted": self.names[int(made.summary.label[item])],
+             "predicted_std": float(made.summary.label_std[item]), **numbers_of(made, score, item)}
             for item in score.argsort(descending=True, stable=True)[:top].tolist()
         ]
 
