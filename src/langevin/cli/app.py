@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Parameter, signature
@@ -18,6 +19,13 @@ from ..training.session import Selection, usual
 def command_group() -> typer.Typer:
     """What the commands of a module register with; `menu` takes them from its `app`."""
     return typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def finite(value: float | None) -> float | None:
+    """Refuses nan and infinity, which no range of an option keeps out."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"expected a finite number, got {value}")
+    return value
 
 
 def example(line: str) -> str:
@@ -71,7 +79,10 @@ Statistic = Annotated[
     typer.Option(help="auto, max_probability, entropy, mutual_information or standard_deviation"),
 ]
 LengthPower = Annotated[
-    float, typer.Option(help="divide scores of captions by length to this power; 0: plain")
+    float,
+    typer.Option(
+        callback=finite, help="divide scores of captions by length to this power; 0: plain"
+    ),
 ]
 MaxLength = Annotated[int, typer.Option(help="words of the longest caption")]
 

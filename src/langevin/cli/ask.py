@@ -19,6 +19,7 @@ from ..predict.captioning import Captioning, Search, caption_images
 from ..predict.explain import explain_run
 from ..predict.generate import generate as generate_tokens
 from ..report.captions import caption_table
+from ..report.controls import show_controls
 from ..report.explanation import draw_explanation, explanation_table
 from ..report.figures import refuse_figure
 from ..report.terminal import counting, messages, screen
@@ -35,6 +36,7 @@ from .app import (
     SkipDamaged,
     command_group,
     example,
+    finite,
     say_skipped,
     takes_selection,
 )
@@ -77,13 +79,16 @@ def generate(
     ] = None,
     length: Annotated[int, typer.Option(min=1, help="how many tokens")] = 400,
     temperature: Annotated[
-        float, typer.Option(help="1: as predicted; lower: safer; 0: most probable")
+        float,
+        typer.Option(
+            min=0, callback=finite, help="1: as predicted; lower: safer; 0: most probable"
+        ),
     ] = 0.8,
     top_k: Annotated[int | None, typer.Option(help="keep the k most probable tokens")] = None,
     top_p: Annotated[
         float | None, typer.Option(help="keep the fewest tokens that hold this probability")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
     select_: Annotated[
         str | None, typer.Option("--select", help="which collection (default: as evaluate)")
     ] = None,
@@ -116,11 +121,11 @@ def generate(
     )
     letters = getincrementaldecoder("utf-8")("replace")  # of which a byte may be but a part
     if not as_json:
-        sys.stdout.write(prompt)
+        sys.stdout.write(show_controls(prompt))
     for token in stream:
         tokens.append(token)
         if not as_json:
-            sys.stdout.write(letters.decode(piece_of(vocabulary, token)))
+            sys.stdout.write(show_controls(letters.decode(piece_of(vocabulary, token))))
             sys.stdout.flush()
     if as_json:
         written = vocabulary.decode(tokens).decode("utf-8", "replace")
@@ -135,7 +140,7 @@ def generate(
             )
         )
     else:
-        sys.stdout.write(letters.decode(b"", final=True) + "\n")
+        sys.stdout.write(show_controls(letters.decode(b"", final=True)) + "\n")
 
 
 def piece_of(vocabulary: Vocabulary, token: int) -> bytes:

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Table(BaseModel):
-    """Frozen; unknown keys are refused."""
+    """Frozen; unknown keys are refused, and numbers that are none."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

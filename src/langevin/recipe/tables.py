@@ -17,11 +17,20 @@ OPTIMISERS: dict[str, dict[str, Any]] = {
 }
 """The optimiser twins: a sampler at temperature 0 with a flat prior."""
 
+LONGEST = 1e6
+"""Epochs of a run: with more, its steps are not to be counted any more, let alone made."""
+MOST_THREADS = 1024
+"""The thread pool of torch breaks down with its process where it cannot start them all."""
+LAST_SEED = 2**62
+"""Seeds of chains and folds are counted on from a recipe's, and have to fit into 63 bits."""
+GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+
+
 class Model(Table):
     cell: Literal["lstm", "gru", "rnn"] = Field("lstm", description="lstm, gru or rnn")
-    hidden: int = Field(128, ge=1, description="units of a layer")
-    layers: int = Field(2, ge=1, description="recurrent layers")
-    embed: int | None = Field(None, ge=1, description="None: as wide as the hidden layers")
+    hidden: int = Field(128, ge=1, le=10**6, description="units of a layer")
+    layers: int = Field(2, ge=1, le=1000, description="recurrent layers")
+    embed: int | None = Field(None, ge=1, le=10**6, description="None: as wide as the hidden layers")
     bidirectional: bool | None = Field(None, description="None: yes for classifiers; nothing else may be")
     dropout: float = Field(0.0, ge=0, lt=1, description="share dropped in training")
     dropout_kind: Literal["naive", "gal", "gaussian"] = Field(
@@ -33,6 +42,11 @@ class Model(Table):
     )
     init_scale: float = Field(0.05, gt=0, description="for 'uniform' and 'authors'")
     forget_bias: float = Field(1.0, description="of the LSTM, at first")
+
+    def recurrent_weights(self) -> int:
+        """How many there are at least, in one direction: [gates·hidden, inputs + hidden] a layer."""
+        inputs = [self.embed or self.hidden, *[self.hidden] * (self.layers - 1)]
+        return GATES[self.cell] * self.hidden * sum(width + self.hidden for width in inputs)
 
     @model_validator(mode="after")
     def _ties(self) -> Model:
@@ -93,7 +107,7 @@ class SamplerSettings(Table):
 class Run(Table):
     """How long, when to sample, and every schedule. Times are in epochs."""
 
-    epochs: float = Field(20, gt=0, description="of the whole run")
+    epochs: float = Field(20, gt=0, le=LONGEST, description="of the whole run")
     burn_in: float = Field(4, ge=0, description="epochs before the first sample may be kept")
     sample_every: float = Field(0.5, gt=0, description="epochs between samples")
     burn_in_temperature: float | None = Field(None, ge=0, description="None: the sampler's; 0: optimise first")
@@ -114,9 +128,11 @@ class Run(Table):
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="of the products in training; weights, noise and every evaluation stay float32"
     )
-    seed: int = Field(0, ge=0, description="of weights, batches, masks and noise")
+    seed: int = Field(0, ge=0, le=LAST_SEED, description="of weights, batches, masks and noise")
     device: str = Field("cpu", description="cpu, or any other that torch knows")
-    threads: int | None = Field(None, ge=1, description="None: one for each core")
+    threads: int | None = Field(
+        None, ge=1, le=MOST_THREADS, description="None: one for each core"
+    )
     checkpoint_minutes: float = Field(1.0, ge=0, description="between checkpoints")
 
     @model_validator(mode="after")

@@ -7,16 +7,30 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from ..training.loop import Trainer
+from .controls import show_controls
 
-screen = Console(highlight=False, markup=False, emoji=False)
+
+class SafeConsole(Console):
+    """A console that passes no control characters of texts on to the terminal, only its own."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            own = segment.control is not None
+            yield segment if own else Segment(show_controls(segment.text), segment.style)
+
+
+screen = SafeConsole(highlight=False, markup=False, emoji=False)
 """Results, on standard output. Labels and paths of users stand in them: brackets and colons mean themselves."""
-messages = Console(stderr=True, highlight=False, markup=False, emoji=False)
+messages = SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 """Everything that is not a result, on standard error, so that --json output stays clean."""
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -123,13 +123,20 @@ def signals_as_interrupts() -> Iterator[None]:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    names = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
+    before = {number: signal.signal(number, interrupt) for number in stopping_signals()}
     try:
         yield
     finally:
-        for name, old in before.items():
-            signal.signal(getattr(signal, name), old)
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def stopping_signals() -> list[signal.Signals]:
+    """By which a run is stopped, and saves: Ctrl-C, SIGTERM, a closed terminal unless by nohup."""
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)  # Windows has none
+    return numbers
 
 
 def abandoned() -> bool:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ..errors import Diverged, LangevinError
 from ..posterior.average import LogMean
+from ..process import physical_memory
 from ..recipe import Recipe
 from ..recipe.schedule import Pace
 from ..samplers import SAMPLERS, Sampler
@@ -39,10 +40,28 @@ def prepare_device(recipe: Recipe) -> torch.device:
     if recipe.run.threads:
         torch.set_num_threads(recipe.run.threads)
     try:
-        return torch.zeros(1, device=recipe.run.device).device
+        device = torch.zeros(1, device=recipe.run.device).device
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise LangevinError(f"device {recipe.run.device!r} is not available: {reason}; use --device cpu") from None
+    if device.type == "meta":
+        raise LangevinError("expected a device that computes, got 'meta', which only knows shapes; use --device cpu")
+    return device
+
+
+COPIES = 3
+"""Of the weights, at least: themselves, their gradients, one state of the sampler."""
+
+
+def refuse_oversized(recipe: Recipe, memory: int | None) -> None:
+    """A model whose recurrent layers alone, in training, are more than the machine's memory."""
+    needed = COPIES * 4 * recipe.model.recurrent_weights()
+    if memory is not None and needed > memory:
+        raise LangevinError(
+            f"expected a model that fits into the {memory / 1e9:.0f} GB of memory, hidden = "
+            f"{recipe.model.hidden} and layers = {recipe.model.layers} need at least "
+            f"{needed / 1e9:,.0f} GB in training; lower hidden"
+        )
 
 
 @dataclass(frozen=True)
@@ -58,6 +77,8 @@ class Parts:
 def build(recipe: Recipe, task: Task) -> Parts:
     """Device, model, sampler and schedule of a recipe on its data."""
     device = prepare_device(recipe)
+    if device.type == "cpu":
+        refuse_oversized(recipe, physical_memory())
     model = task.build_model().to(device)
     name, settings = recipe.sampler.resolved(task.num_data)
     trained = [p for p in model.parameters() if p.requires_grad]

@@ -27,7 +27,7 @@ from ..store.select import COLLECTIONS
 from ..tasks import Task, open_task
 from ..tasks.language_model import LanguageModelTask, model_of
 from ..tasks.scoring import evaluate
-from .jobs import abandoned
+from .jobs import abandoned, stopping_signals
 from .loop import Trainer, build, prepare_device
 
 BEST = "best"
@@ -80,7 +80,10 @@ def refuse_other_task(folder: RunFolder) -> None:
 
 
 def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> None:
-    """Run; Ctrl-C or SIGTERM ends it after the batch at hand (at once while it evaluates), with a checkpoint."""
+    """Run; Ctrl-C, SIGTERM or a closed terminal ends it after the batch at hand, with a checkpoint.
+
+    While it evaluates it ends at once.
+    """
     asked = False
 
     def handler(*_: object) -> None:
@@ -89,7 +92,7 @@ def train_until_done(trainer: Trainer, on_step: Callable[[Trainer], None]) -> No
         if trainer.evaluating:
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handler) for number in stopping_signals()}
     try:
         trainer.run(on_step, lambda: asked or abandoned())
     finally:
