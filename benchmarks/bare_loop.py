@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from langevin.files import write_atomic
 from langevin.process import available_cores, prepare_process
 from langevin.recipe import load_recipe
-from langevin.store.folder import commit
+from langevin.store.manifest import commit
 from langevin.tasks.language_model import LanguageModelTask
 from langevin.training.loop import Trainer
 from langevin.training.session import start

@@ -25,7 +25,7 @@ from langevin.models.stacked import reorder
 from langevin.posterior.ensemble import Ensemble
 from langevin.predict.captioning import AveragedDecoder, Captioning, Search, search_captions
 from langevin.process import prepare_process
-from langevin.store.folder import commit
+from langevin.store.manifest import commit
 from langevin.tasks.captioning import CaptionTask, build_captioner
 from langevin.training.session import Selection, open_run_task
 

@@ -24,7 +24,8 @@ from langevin.errors import LangevinError
 from langevin.files import write_atomic
 from langevin.process import prepare_process
 from langevin.recipe import Recipe, load_recipe
-from langevin.store.folder import RunFolder, commit
+from langevin.store.folder import RunFolder
+from langevin.store.manifest import commit
 from langevin.tasks import Task, open_task
 from langevin.training.loop import Trainer, prepare_device
 

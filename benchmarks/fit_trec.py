@@ -27,7 +27,7 @@ from langevin.data.spelling import words_of
 from langevin.data.vocabulary import UNKNOWN, Vocabulary
 from langevin.files import write_atomic
 from langevin.process import available_cores, prepare_process
-from langevin.store.folder import commit
+from langevin.store.manifest import commit
 
 from .timing import Contender, interleave, ratio, timed
 

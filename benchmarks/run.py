@@ -19,8 +19,7 @@ from rich.console import Console
 
 from langevin.files import write_atomic
 from langevin.process import available_cores, prepare_process
-from langevin.store.folder import commit
-from langevin.store.processor import processor_name
+from langevin.store.manifest import commit, processor_name
 
 from .ceilings import (
     Measured,

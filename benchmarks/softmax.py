@@ -23,7 +23,7 @@ import langevin
 from langevin.files import write_atomic
 from langevin.models.softmax import cross_entropy
 from langevin.process import prepare_process
-from langevin.store.folder import commit
+from langevin.store.manifest import commit
 
 from .shapes import NUM_DATA, QUICK, SHAPES, Shape, batches, network
 from .timing import Contender, interleave, ratio, timed

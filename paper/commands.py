@@ -15,7 +15,7 @@ from langevin.errors import LangevinError
 from langevin.files import write_atomic
 from langevin.process import available_cores
 from langevin.report.terminal import counting, messages, screen, table
-from langevin.store.folder import write_json
+from langevin.store.records import write_json
 
 from .figures import FIGURES, draw_figure, is_drawn, kept_numbers
 from .markdown import rendered

@@ -22,7 +22,8 @@ from langevin.predict.explain import explain_run
 from langevin.report.explanation import draw_explanation
 from langevin.report.figures import draw_collections, draw_lines, draw_points, embed_2d, finish, save_figure
 from langevin.report.sentences import draw_runs
-from langevin.store.folder import RECIPE, RunFolder, write_json
+from langevin.store.folder import RECIPE, RunFolder
+from langevin.store.records import write_json
 from langevin.tasks.captioning import CaptionTask
 from langevin.training.session import Selection, open_run_task
 
@@ -141,7 +142,7 @@ def maker(cell: str, runs: Path, results: Path) -> dict[str, Any]:
         return {key: told[key] for key in ("recipe", "seed", "commit") if key in told}
     folder = RunFolder(runs / cell)
     recipe = folder.recipe
-    return {"recipe": recipe.what_is_computed(), "seed": recipe.run.seed, "commit": folder.origin["commit"]}
+    return {"recipe": recipe.what_is_computed(), "seed": recipe.run.seed, "commit": folder.origin.commit}
 
 
 def kept_numbers(name: str, results: Path) -> Path:

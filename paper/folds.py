@@ -18,7 +18,8 @@ from langevin.data.catalogue import DATASETS
 from langevin.errors import LangevinError
 from langevin.files import write_atomic
 from langevin.recipe import Recipe, SentenceData
-from langevin.store.folder import EVALUATION, RECIPE, RunFolder, write_json
+from langevin.store.folder import EVALUATION, RECIPE, RunFolder
+from langevin.store.records import write_json
 from langevin.tasks import open_task
 from langevin.training.jobs import Job, run_side_by_side
 from langevin.training.loop import Interrupted
@@ -54,7 +55,7 @@ class Member:
     def share(self) -> float:
         """How much of its training is done, by its last checkpoint."""
         progress = RunFolder(self.folder).progress() if (self.folder / RECIPE).is_file() else None
-        return 0.0 if not progress else 1.0 if progress["finished"] else progress["step"] / progress["total"]
+        return 0.0 if not progress else 1.0 if progress.finished else progress.step / progress.total
 
     def log(self) -> str:
         path = self.folder.with_suffix(".log")

@@ -38,7 +38,7 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     """
     folder = RunFolder(path)
     progress = folder.progress()
-    if not progress or not progress["finished"]:
+    if not progress or not progress.finished:
         raise LangevinError(f"expected a finished run in {path}; go on with 'langevin resume {path}' first")
     task = open_run_task(folder)
     judgement, evaluated = Judgement(task), partial(evaluate_run, path, selection=Selection(), begin=begin, task=task)
@@ -58,13 +58,13 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
         add_captions(path, numbers, chosen, begin)
     return {
         "title": recipe.title, "seed": recipe.run.seed,
-        "temperature": recipe.sampler.resolved(progress["num_data"])[1]["temperature"],
-        "minutes": progress["seconds"] / 60, "steps": progress["step"], "num_data": progress["num_data"],
-        "samples": numbers["test"]["samples"], "clipped": progress["clipped"],
+        "temperature": recipe.sampler.resolved(progress.num_data)[1]["temperature"],
+        "minutes": progress.seconds / 60, "steps": progress.step, "num_data": progress.num_data,
+        "samples": numbers["test"]["samples"], "clipped": progress.clipped,
         "chosen": chosen,
         **{split: {key: told[key] for key in KEPT if told.get(key) is not None} for split, told in numbers.items()},
         **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
-        "history": progress["history"], "recipe": recipe.what_is_computed(), **folder.origin,
+        "history": progress.lines(), "recipe": recipe.what_is_computed(), **folder.origin.flat(),
     }
 
 

@@ -13,7 +13,8 @@ from langevin.errors import LangevinError
 from langevin.process import prepare_process
 from langevin.recipe import load_recipe
 from langevin.recipe.load import validate
-from langevin.store.folder import RECIPE, RunFolder, write_json
+from langevin.store.folder import RECIPE, RunFolder
+from langevin.store.records import write_json
 from langevin.training.chains import resume_chains, start_chains
 from langevin.training.jobs import Job, abandoned, last_words, run_side_by_side
 from langevin.training.loop import Interrupted
@@ -36,9 +37,9 @@ def state(run: Run, out: Path, results: Path, *, folder_needed: bool = False) ->
     if not (out / run.name / RECIPE).is_file():
         return 0.0
     progress = RunFolder(out / run.name).progress()
-    if folder_needed and progress and progress["finished"]:
+    if folder_needed and progress and progress.finished:
         return 1.0
-    return 0.99 * progress["step"] / progress["total"] if progress else 0.0
+    return 0.99 * progress.step / progress.total if progress else 0.0
 
 
 def missing_runs(target: Target, runs: Sequence[Run], out: Path, results: Path) -> list[Run]:

@@ -110,7 +110,8 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise BadInput(in_own_words(str(error).replace(str(data_beside(run.path)), "the texts"))) from error
         self.run_, self.classes_, self.seed_ = run, classes, recipe.run.seed
         self.settings_ = recipe.sampler.model_dump(exclude_none=True)
-        self.history_, self.n_iter_ = trainer.history, max(1, round(trainer.step / trainer.task.batches_per_epoch))
+        self.history_ = [line.to_dict() for line in trainer.history]
+        self.n_iter_ = max(1, round(trainer.step / trainer.task.batches_per_epoch))
         return self
 
     def recipe(self, corpus: Path) -> Recipe:
@@ -175,8 +176,8 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         ) or None
         made.run_, made.classes_, made.seed_ = run, run.classes(), recipe.run.seed
         made.settings_ = recipe.sampler.model_dump(exclude_none=True)
-        progress = run.classifier.folder.progress() or {"history": []}
-        made.history_ = progress["history"]
+        progress = run.classifier.folder.progress()
+        made.history_ = progress.lines() if progress else []
         made.n_iter_ = max(1, round(made.history_[-1]["epoch"])) if made.history_ else 1
         return made
 

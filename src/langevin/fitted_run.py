@@ -57,7 +57,7 @@ class FittedRun:
 
     def classes(self) -> Any:
         """As `described` told them when the run began; the labels of the training file for other runs."""
-        kept = self.classifier.folder.origin.get("classes")
+        kept = self.classifier.folder.facts.get("classes")
         if kept is None:
             return np.array(self.classifier.labels)
         try:

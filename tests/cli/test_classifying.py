@@ -30,7 +30,7 @@ def test_train_on_own_sentences(cli, tmp_path):
     assert code == 0, said
     assert "unequal classes: " in said
     assert f"langevin decide {tmp_path / 'own'}" in " ".join(out.split())
-    facts = RunFolder(tmp_path / "own").origin
+    facts = RunFolder(tmp_path / "own").facts
     assert facts["labels"] == ["person", "place", "thing"]
     assert facts["split_sizes"]["valid"] == 30
     assert cli(*arguments)[0] == 2  # nothing is overwritten unasked

@@ -268,7 +268,7 @@ LONG = [*SET, "--set", "epochs=20", "--set", "burn_in=10", "--set", "sample_ever
 def wait_for_step(folder, step, process):
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline and process.poll() is None:
-        if (folder / "checkpoint.safetensors").exists() and RunFolder(folder).progress()["step"] >= step:
+        if (folder / "checkpoint.safetensors").exists() and RunFolder(folder).progress().step >= step:
             return
         time.sleep(0.02)
     raise AssertionError(f"did not reach step {step}: {process.communicate()[0]}")
@@ -288,7 +288,7 @@ def test_kill_9_and_ctrl_c_lose_nothing(cli, text_file, tmp_path):
     output, _ = process.communicate(timeout=60)  # after the batch at hand; the rest of the run would take longer
     assert process.returncode == 130
     assert f"go on with: langevin resume {cut}" in output
-    assert not RunFolder(cut).progress()["finished"]  # it did not run on to the end first
+    assert not RunFolder(cut).progress().finished  # it did not run on to the end first
     assert cli("resume", cut, "--quiet")[0] == 0
     assert fingerprint(cut) == fingerprint(tmp_path / "whole")
 

@@ -91,6 +91,9 @@ def test_a_choice_among_some_samples_is_not_remembered(eight):
     select(RunFolder(run), Selection("best", discard=3))
     assert chosen_collection(run) == before
     (run / "collection.json").write_text('{"how": "backward"')  # cut off
+    with pytest.raises(LangevinError, match=r"collection\.json.*delete it, and the choice is made"):
+        usual(run)
+    (run / "collection.json").unlink()
     assert usual(run) == "thinned"
     again, _ = select(RunFolder(run), Selection("best"))
     assert len(again) == chosen["samples"]

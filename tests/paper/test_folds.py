@@ -138,7 +138,7 @@ def test_stopping_stops_the_children_and_the_same_command_goes_on(small, tmp_pat
     assert not children_of(out)
     assert not (out / "fold-0" / "evaluation.json").exists()
     if way == signal.SIGINT:
-        reached = RunFolder(out / "fold-0").progress()["step"]
+        reached = RunFolder(out / "fold-0").progress().step
         assert 0 < reached < 1500
         code, printed, _ = paper("folds", path, "--out", out, "--jobs", "2", "--json")
         assert code == 0

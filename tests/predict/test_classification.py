@@ -55,7 +55,7 @@ def test_in_memory_gives_the_same(run, classifier_run):
 def test_empty_texts_get_the_shares_of_the_classes(run):
     encoded = run.encode(["", "  "])
     given = run.predict({"texts": encoded.sentences})["texts"]
-    counts = torch.tensor(run.folder.origin["class_counts"]).double()
+    counts = torch.tensor(run.folder.facts["class_counts"]).double()
     assert torch.allclose(given.probabilities, (counts / counts.sum()).expand(2, -1), atol=1e-6)
     assert encoded.empty == [True, True]
     assert "empty texts: 2" in remarks(run, encoded)[0]

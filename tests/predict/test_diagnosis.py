@@ -77,7 +77,7 @@ def test_one_chain_too_few_and_without_gradient(cli, finished_run):
 def test_kinetic_temperature_comes_from_the_checkpoint(pair):
     """Σ(1−α/2)m²·N/(lr·d) over all momenta, by hand."""
     tensors, progress = RunFolder(pair[0]).load_checkpoint()
-    group = progress["groups"][0]
+    group = progress.groups[0]
     momenta = [t.double() for name, t in tensors.items() if name.endswith(".momentum")]
     squares = sum(float(m.square().sum()) for m in momenta) / sum(m.numel() for m in momenta)
     by_hand = (1 - group["friction"] / 2) * squares * group["num_data"] / group["lr"]

@@ -169,7 +169,7 @@ def test_the_card_of_a_student_names_its_teacher(two_chains, tmp_path, cli):
     recipes = [(tmp_path / name / "recipe.toml").read_text() for name in ("one", "again")]
     assert recipes[0] == recipes[1]
     one, again = (RunFolder(tmp_path / name) for name in ("one", "again"))
-    assert one.origin["teacher"] == again.origin["teacher"]
+    assert one.origin.teacher == again.origin.teacher
     assert [s.sha256 for s in one.store().samples] == [s.sha256 for s in again.store().samples]
 
 
@@ -192,7 +192,7 @@ def test_without_data_the_card_tells_what_training_noted(finished_run, tmp_path)
     recipe.write_text(recipe.read_text().replace("night.txt", "gone.txt"))
     metrics = export(run, tmp_path / "shared")["metrics"]
     assert metrics["split"] == "valid"
-    assert metrics["averaged"] == RunFolder(run).progress()["history"][-1]["average"]
+    assert metrics["averaged"] == RunFolder(run).progress().history[-1].average
 
 
 @pytest.mark.parametrize("name", ["vocabulary.json", "samples/manifest.json", "config.json"])

@@ -149,7 +149,7 @@ def test_a_run_that_trains_in_another_process_is_not_resumed(tiny, tmp_path):
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 120
-        while not RunFolder(tmp_path / "r").progress()["step"]:
+        while not RunFolder(tmp_path / "r").progress().step:
             assert time.monotonic() < deadline
             assert first.poll() is None
             time.sleep(0.05)
@@ -183,8 +183,8 @@ def test_a_trainer_goes_on_unless_the_folder_has_changed(tiny, tmp_path):
     for step in (3, 5):
         with pytest.raises(Interrupted):
             trainer.run(stop=lambda step=step: trainer.step == step)
-        assert RunFolder(tmp_path / "r").progress()["step"] == step
+        assert RunFolder(tmp_path / "r").progress().step == step
     resume(tmp_path / "r").run()
     with pytest.raises(LangevinError, match="went on elsewhere"):
         trainer.run()
-    assert RunFolder(tmp_path / "r").progress()["finished"]
+    assert RunFolder(tmp_path / "r").progress().finished

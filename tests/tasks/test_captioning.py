@@ -66,7 +66,7 @@ def test_every_method_trains(tmp_path, name, precision):
     trainer = start(recipe, tmp_path / "run")
     trainer.run()
     assert len(trainer.store) == 2
-    assert math.isfinite(trainer.history[-1]["average"]["nll"])
+    assert math.isfinite(trainer.history[-1].average["nll"])
 
 
 def test_the_image_is_learnt(tmp_path):
@@ -74,7 +74,7 @@ def test_the_image_is_learnt(tmp_path):
     trainer = start(tiny_recipe(tmp_path, "epochs=20", "burn_in=15", "sample_every=1"), tmp_path / "run")
     trainer.run()
     task = trainer.task
-    assert trainer.history[-1]["average"]["nll"] < 0.4  # 0.37 is the choice among three wordings and no more
+    assert trainer.history[-1].average["nll"] < 0.4  # 0.37 is the choice among three wordings and no more
     swapped = open_task(tiny_recipe(tmp_path))
     swapped.features.values.copy_(swapped.features.values.flip(1))
     assert swapped.log_probs(trainer.model, "valid").mean() < task.log_probs(trainer.model, "valid").mean() - 0.5
@@ -92,7 +92,7 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
     again.run()
     for one, two in zip(whole.model.parameters(), again.model.parameters(), strict=True):
         assert torch.equal(one, two)
-    assert whole.history[-1]["average"] == again.history[-1]["average"]
+    assert whole.history[-1].average == again.history[-1].average
 
 
 def test_a_run_is_refused_when_its_features_changed(tmp_path):
@@ -189,4 +189,4 @@ def test_flickr8k_learns_in_a_few_steps(name, real_data, tmp_path):
         task.evaluated[split] = task.caption_set(task.images[split][:20], task.captions)
     trainer = Trainer(RunFolder.create(tmp_path / "run", task.recipe, task.vocabulary, task.facts), task)
     trainer.run()
-    assert trainer.history[-1]["valid"]["nll"] < math.log(len(task.vocabulary)) - 1
+    assert trainer.history[-1].valid["nll"] < math.log(len(task.vocabulary)) - 1

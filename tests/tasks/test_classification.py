@@ -96,7 +96,7 @@ def test_dropout_masks_come_from_their_seed(small):
 def test_half_precision_trains(small, tmp_path):
     trainer = start(small("precision=bfloat16", "epochs=2"), tmp_path / "run")
     trainer.run()
-    assert trainer.history[-1]["train_loss"] < 1.2
+    assert trainer.history[-1].train_loss < 1.2
 
 
 @pytest.mark.parametrize("more", [["cell=gru"], ["dropout=0.5"], ["dropout=0.3", "dropout_kind=gal", "layers=2"]])
@@ -104,7 +104,7 @@ def test_it_learns_and_resumes_to_the_same_bits(small, tmp_path, more):
     recipe = small("epochs=4", *more)
     whole = start(recipe, tmp_path / "whole")
     whole.run()
-    assert whole.history[-1]["train_loss"] < 0.8 * whole.history[0]["train_loss"]
+    assert whole.history[-1].train_loss < 0.8 * whole.history[0].train_loss
     broken = start(recipe, tmp_path / "broken")
     with pytest.raises(Interrupted):
         broken.run(stop=lambda: broken.step >= 13)
@@ -124,7 +124,7 @@ def test_a_run_evaluates_and_can_be_opened_without_its_data(small, tmp_path, que
     assert scored["averaged"]["sentences"] == 120
     questions_file.unlink()
     folder = RunFolder(tmp_path / "run")
-    facts = folder.origin
+    facts = folder.facts
     model = build_classifier(folder.recipe, len(folder.vocabulary), len(facts["labels"]), facts["embed"])
     folder.store().samples[-1].load_into(model)
     log_p = log_probs_of(model, task.sentences["test"])

@@ -207,7 +207,7 @@ def test_ctrl_c_stops_all_chains_and_resume_ends_them_with_the_same_bits(text_fi
     assert process.returncode == 130, output
     assert f"go on with: langevin resume {out}" in output
     states = [chain.progress() for chain in RunFolder(out).chains]
-    assert not all(state["finished"] for state in states)
+    assert not all(state.finished for state in states)
     resume(out / "chain-0").run()
     before = (out / "chain-0" / "checkpoint.safetensors").stat().st_mtime_ns
     assert [chain.path.name for chain in resume_chains(RunFolder(out), 1)] == ["chain-1"]

@@ -78,7 +78,7 @@ def test_every_command_takes_a_student(cli, finished_run, tmp_path):
     assert code == 0, messages
     assert "average of 1 samples" in printed
     assert "logits are scaled by" in messages
-    assert len(RunFolder(out).origin["teacher"]["samples"]) == 2
+    assert len(RunFolder(out).origin.teacher.samples) == 2
     for command in (["show"], ["evaluate"], ["generate", "--length", 5], ["export", tmp_path / "shared"], ["resume"]):
         code, _, messages = cli(command[0], out, *command[1:])
         assert code == 0, messages
@@ -162,7 +162,7 @@ def test_a_student_reads_no_samples_but_those_of_its_teacher(finished_run, tmp_p
     start_student(run, tmp_path / "s", Selection(), Teaching(), epochs=1).save()
     other = shutil.copy(RunFolder(run).store().read()[0].path, tmp_path / "000000001.safetensors")
     origin = json.loads((tmp_path / "s" / "origin.json").read_text())
-    origin["teacher"]["samples"][0]["file"] = str(other)
+    origin.teacher.samples[0]["file"] = str(other)
     (tmp_path / "s" / "origin.json").write_text(json.dumps(origin))
     with pytest.raises(LangevinError, match="expected the samples of"):
         resume(tmp_path / "s")

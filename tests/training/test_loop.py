@@ -5,6 +5,7 @@ import math
 import shutil
 
 import pytest
+import safetensors.torch
 import torch
 
 from langevin.errors import LangevinError
@@ -20,7 +21,7 @@ def fingerprint(folder):
     """Everything that a run leaves behind, without times."""
     run = RunFolder(folder)
     tensors, progress = run.load_checkpoint()
-    progress = {k: v for k, v in progress.items() if k != "seconds"}
+    progress = {k: v for k, v in progress.to_dict().items() if k != "seconds"}
     samples = [(s.step, s.sha256, s.about) for s in run.store().read()]
     stored = {name: torch.atleast_1d(tensor).view(torch.uint8).tolist() for name, tensor in tensors.items()}
     return json.dumps(progress), samples, stored
@@ -108,7 +109,7 @@ def test_asked_to_stop(tiny, tmp_path):
     trainer = start(tiny(), tmp_path / "r")
     with pytest.raises(Interrupted):
         trainer.run(stop=lambda: trainer.step == 5)
-    assert RunFolder(tmp_path / "r").progress()["step"] == 5
+    assert RunFolder(tmp_path / "r").progress().step == 5
 
 
 def test_same_seed_same_samples_and_another_seed_others(tiny, tmp_path):
@@ -133,7 +134,7 @@ def test_running_average_is_that_of_the_stored_samples(finished_run):
     run = RunFolder(finished_run)
     task = open_run_task(run)
     result = evaluate(task, task.build_model(), run.store().read(), "valid")
-    assert math.isclose(result["averaged"]["nll"], run.progress()["history"][-1]["average"]["nll"], rel_tol=1e-6)
+    assert math.isclose(result["averaged"]["nll"], run.progress().history[-1].average["nll"], rel_tol=1e-6)
     assert result["single"]["nll"] == result["each"][-1]["nll"]
     mean_nll = sum(e["nll"] for e in result["each"]) / len(result["each"])
     assert result["averaged"]["nll"] < mean_nll  # Jensen
@@ -143,11 +144,11 @@ def test_early_stopping_watches_the_running_average(tiny, tmp_path):
     far_too_fast = tiny("patience=1", "epochs=6", "lr=0.5", "clip=norm")  # it gets worse
     trainer = start(far_too_fast, tmp_path / "r")
     trainer.run()
-    scores = [line["average"]["nll"] for line in trainer.history if "average" in line]
+    scores = [line.average["nll"] for line in trainer.history if line.average]
     assert trainer.stopped_early
     assert trainer.step < trainer.pace.total
     assert scores[-1] > min(scores)
-    assert RunFolder(tmp_path / "r").progress()["finished"]
+    assert RunFolder(tmp_path / "r").progress().finished
     assert resume(tmp_path / "r").finished
 
 
@@ -168,8 +169,8 @@ def test_infinite_loss_stops_and_keeps_what_is_good(tiny, tmp_path):
 
 
 def test_learning_lowers_the_loss(finished_run):
-    history = RunFolder(finished_run).progress()["history"]
-    assert history[-1]["valid"]["nll"] < history[0]["valid"]["nll"] < math.log(30)
+    history = RunFolder(finished_run).progress().history
+    assert history[-1].valid["nll"] < history[0].valid["nll"] < math.log(30)
 
 
 def test_changed_text_is_refused(tiny, tmp_path, text_file):
@@ -279,7 +280,7 @@ def test_a_sample_that_is_lost_for_good_is_not_passed_over(tiny, tmp_path, conte
     with pytest.raises(LangevinError, match=f"lists 2 of the 3 samples .* {victim.name} is not there as it was"):
         resume(tmp_path / "r")
     assert len(RunFolder(tmp_path / "r").store()) == 2
-    assert RunFolder(tmp_path / "r").progress()["averaged"] == 3
+    assert RunFolder(tmp_path / "r").progress().averaged == 3
 
 
 def test_checkpoints_of_older_versions_still_open(tiny, tmp_path):
@@ -288,8 +289,11 @@ def test_checkpoints_of_older_versions_still_open(tiny, tmp_path):
     interrupted_after(trainer, 3)
     folder = RunFolder(tmp_path / "r")
     tensors, progress = folder.load_checkpoint()
-    assert len(progress.pop("samples")) == 3
-    folder.save_checkpoint(tensors, progress)
+    known = progress.to_dict()
+    assert len(known.pop("samples")) == 3
+    known.pop("format")
+    content = safetensors.torch.save(tensors, metadata={"progress": json.dumps(known)})
+    (folder.path / "checkpoint.safetensors").write_bytes(content)
     resume(tmp_path / "r").run()
     assert fingerprint(tmp_path / "r") == fingerprint(tmp_path / "whole")
 
@@ -297,7 +301,7 @@ def test_checkpoints_of_older_versions_still_open(tiny, tmp_path):
 def test_what_a_killed_writer_left_unfinished_goes(tiny, tmp_path):
     run = tmp_path / "r"
     interrupted_after(start(tiny(), run), 2)
-    for name in (".checkpoint.safetensors.00ff00ff.tmp", "samples/.manifest.json.1.tmp",
+    for name in (".checkpoint.safetensors.00ff00ff.tmp", "samples/.manifest.jsonl.1.tmp",
                  "samples/.000000007.safetensors.0a.tmp", ".notes.md.00ff00ff.tmp", "samples/.mine.tmp"):
         (run / name).write_bytes(b"half")
     resume(run).run()

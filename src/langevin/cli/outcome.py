@@ -53,15 +53,16 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
     if as_json:
         print(json.dumps(summary))
         return
-    last = next(line for line in reversed(trainer.history) if "average" in line)
+    last = trainer.history[-1]
+    average = next(line.average for line in reversed(trainer.history) if line.average)
     score = trainer.task.score
     screen.print(
         table(
             f"{folder}: validation {score} after {duration(trainer.seconds)}",
             ("model", score),
             [
-                ("last sample", f"{last['valid'][score]:.4f}"),
-                (f"average of {trainer.running.count} samples", f"{last['average'][score]:.4f}"),
+                ("last sample", f"{last.valid[score]:.4f}"),
+                (f"average of {trainer.running.count} samples", f"{average[score]:.4f}"),
                 *(
                     [
                         (
@@ -119,7 +120,7 @@ def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: boo
 
 def say_imbalance(folder: RunFolder) -> None:
     """Of a classifier whose classes are far from equally frequent."""
-    said = imbalance(folder.origin) if folder.recipe.task == "classify" else None
+    said = imbalance(folder.facts) if folder.recipe.task == "classify" else None
     if said:
         messages.print(Text(said, style="yellow"), soft_wrap=True)
 

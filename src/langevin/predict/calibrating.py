@@ -39,7 +39,7 @@ def calibrate_run(
     labels = task.targets[split]
     result: dict[str, Any] = {
         "run": str(classifier.folder.path), "split": split, "sentences": len(labels),
-        "split_sha256": classifier.folder.origin["split_sha256"], "samples": len(classifier.samples),
+        "split_sha256": classifier.folder.facts["split_sha256"], "samples": len(classifier.samples),
         "skipped": classifier.skipped, "methods": {n: scores(p["inside"], labels) for n, p in methods.items()},
         "outside": None,
     }

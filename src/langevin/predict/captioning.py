@@ -178,7 +178,7 @@ class Captioning:
     def open(cls, path: Path, selection: Selection) -> Captioning:
         folder = captioner_in(path)
         samples, skipped = select(folder, selection)
-        vocabulary, width = folder.vocabulary, int(folder.origin["feature_width"])
+        vocabulary, width = folder.vocabulary, int(folder.facts["feature_width"])
         model = build_captioner(folder.recipe, width, len(vocabulary)).to(prepare_device(folder.recipe))
         return cls(folder, vocabulary, Ensemble(model, samples, plan="batched"), samples, skipped, width)
 

@@ -66,7 +66,7 @@ class Classifier:
         self.data = self.recipe.data
         self.selection = selection or Selection()
         self.samples, self.skipped = select(self.folder, self.selection)
-        facts = self.folder.origin
+        facts = self.folder.facts
         missing = [key for key in ("labels", "label_names", "tokens", "embed") if key not in facts]
         if missing:
             raise LangevinError(f"the run folder is damaged: {path}/origin.json does not tell its {missing[0]}; train "

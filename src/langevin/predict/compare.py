@@ -66,14 +66,14 @@ def students(path: Path, teacher: RunFolder, skip_damaged: bool = False) -> list
     """The samples of another run, refused when they speak of other words or classes."""
     folder = RunFolder(path)
     refuse_other_words(folder, teacher)
-    model = model_of(folder.recipe, folder.vocabulary, folder.origin).to(prepare_device(teacher.recipe))
+    model = model_of(folder.recipe, folder.vocabulary, folder.facts).to(prepare_device(teacher.recipe))
     return members_of(model, folder.store(skip_damaged=skip_damaged).read())
 
 
 def refuse_other_words(folder: RunFolder, teacher: RunFolder) -> None:
     """Predictions can be compared only over the same tokens, or the same classes."""
     facts = ("labels", "tokens", "feature_width")
-    ours, theirs = folder.origin, teacher.origin
+    ours, theirs = folder.facts, teacher.facts
     different = [key for key in facts if ours.get(key) != theirs.get(key)]
     if folder.recipe.task != teacher.recipe.task:
         different = ["task"]

@@ -29,7 +29,8 @@ from ..posterior.risk import (
 )
 from ..posterior.uncertainty import STATISTICS, Predictive, statistics_of, uncertainty_score
 from ..recipe.base import nearest
-from ..store.folder import DECISIONS, RECIPE, RunFolder, write_json
+from ..store.folder import DECISIONS, RECIPE, RunFolder
+from ..store.records import read_sealed, write_sealed
 from ..tasks.classification import ClassifyTask
 from ..training.session import BEST, Begin
 from .classification import Classifier, Encoded
@@ -156,7 +157,7 @@ def read_rules(path: Path) -> list[dict[str, Any]]:
     if not file.exists():
         return []
     try:
-        rules: list[dict[str, Any]] = json.loads(file.read_text("utf-8"))["rules"]
+        rules: list[dict[str, Any]] = read_sealed(file, "delete it")["rules"]
         for entry in rules:
             Target(**entry["asked"])
             DecisionRule.from_json(json.dumps(entry["rule"]))
@@ -175,7 +176,7 @@ def keep_rule(classifier: Classifier, target: Target, rule: DecisionRule) -> Non
     }
     same = ("asked", "samples")
     others = [e for e in read_rules(classifier.folder.path) if any(e[key] != entry[key] for key in same)]
-    write_json(classifier.folder.path / DECISIONS, {"format": 1, "rules": [*others, entry]})
+    write_sealed(classifier.folder.path / DECISIONS, {"format": 1, "rules": [*others, entry]})
 
 
 def caution(classifier: Classifier, rule: DecisionRule) -> str | None:
@@ -191,12 +192,12 @@ def caution(classifier: Classifier, rule: DecisionRule) -> str | None:
 
 def chosen_on_validation(folder: RunFolder) -> dict[str, str]:
     """What the validation sentences chose of a run (or of its teacher), and how to take the choice from them."""
-    facts, chosen = folder.origin, dict[str, str]()
+    chosen = dict[str, str]()
     if folder.recipe.run.patience is not None:
         chosen["when to stop"] = "train with patience=none"
-    if "temperature_choice" in facts:  # of runs that were made when validation could choose it
+    if "temperature_choice" in folder.facts:  # of runs that were made when validation could choose it
         chosen["the temperature"] = "name a temperature"
-    teacher = Path(facts["teacher"]["run"]) if "teacher" in facts else None
+    teacher = Path(folder.origin.teacher.run) if folder.origin.teacher else None
     if teacher is not None and (teacher / RECIPE).is_file():
         chosen |= chosen_on_validation(RunFolder(teacher))
     return chosen

@@ -152,7 +152,7 @@ def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> Warmth | None:
     if loaded is None:
         return None
     tensors, progress = loaded
-    group = progress["groups"][0]
+    group = progress.groups[0]
     state: dict[str, dict[str, Any]] = split_prefix(split_prefix(tensors).get("sampler", {}))
     parts, frictions = [], list[float]()
     for memory in state.values():
@@ -170,7 +170,7 @@ def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> Warmth | None:
         frictions.append(float(torch.as_tensor(friction).double().mean()))
     if not parts:
         return None
-    measured, trusted = pooled(parts), not moved(pace, progress["step"], min(frictions))
+    measured, trusted = pooled(parts), not moved(pace, progress.step, min(frictions))
     return Warmth("kinetic", last_injected(group), measured.value, measured.error, trusted)
 
 
@@ -194,14 +194,14 @@ def injected_at(sample: Sample, sampler: str, chain: RunFolder) -> float:
     if sampler != "santa":
         return temperature
     progress = chain.progress()
-    group: dict[str, Any] = progress["groups"][0] if progress else {"anneal": 0.0, "explore": None}
+    group: dict[str, Any] = progress.groups[0] if progress else {"anneal": 0.0, "explore": None}
     return annealed(group | {"temperature": temperature, "steps_done": sample.step - 1})
 
 
 def clipped_share(chains: list[RunFolder]) -> float:
     """Of all training steps of all chains."""
     each = [progress for chain in chains if (progress := chain.progress())]
-    return float(sum(p["clipped"] for p in each) / max(1, sum(p["step"] for p in each)))
+    return float(sum(p.clipped for p in each) / max(1, sum(p.step for p in each)))
 
 
 def refuse_equal_seeds(chains: list[RunFolder]) -> None:

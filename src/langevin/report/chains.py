@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from rich.console import Group
 from rich.progress import BarColumn, Progress, TextColumn
 
 from ..store.folder import RunFolder
+from ..store.manifest import Progress as RunProgress
 from .terminal import messages, table
 
 
@@ -52,20 +52,20 @@ class ChainsProgress:
     def look(self) -> None:
         for number, chain in zip(self.numbers, self.folder.chains, strict=True):
             if progress := chain.progress():
-                self.bar.update(number, total=progress["total"], completed=progress["step"], text=describe(progress))
+                self.bar.update(number, total=progress.total, completed=progress.step, text=describe(progress))
 
 
-def describe(progress: dict[str, Any] | None) -> str:
+def describe(progress: RunProgress | None) -> str:
     """Steps, and the last scores on validation."""
     if not progress:
         return "not started"
-    text = f"{progress['step']}/{progress['total']}"
-    if progress["history"]:
-        last = progress["history"][-1]
-        score = next(iter(last["valid"]))
-        text += f"  valid {last['valid'][score]:.4f}"
-        if "average" in last:
-            text += f"  average of {progress['averaged']} {last['average'][score]:.4f}"
+    text = f"{progress.step}/{progress.total}"
+    if progress.history:
+        last = progress.history[-1]
+        score = next(iter(last.valid))
+        text += f"  valid {last.valid[score]:.4f}"
+        if last.average:
+            text += f"  average of {progress.averaged} {last.average[score]:.4f}"
     return text
 
 
@@ -74,14 +74,15 @@ def chains_table(folder: RunFolder) -> Group:
     rows = []
     score = "score"
     for chain in folder.chains:
-        progress = chain.progress() or {"step": 0, "total": "?", "finished": False, "history": []}
-        last = progress["history"][-1] if progress["history"] else {}
-        score = next(iter(last["valid"])) if last else score
-        averages = [line["average"] for line in progress["history"] if "average" in line]
+        progress = chain.progress()
+        history = progress.history if progress else ()
+        score = next(iter(history[-1].valid)) if history else score
+        averages = [line.average for line in history if line.average]
         rows.append((
-            chain.path.name, str(chain.recipe.run.seed), "finished" if progress["finished"] else "can be resumed",
-            f"{progress['step']} of {progress['total']}", str(len(chain.store())),
-            f"{last['valid'][score]:.4f}" if last else "", f"{averages[-1][score]:.4f}" if averages else "",
+            chain.path.name, str(chain.recipe.run.seed),
+            "finished" if progress and progress.finished else "can be resumed",
+            f"{progress.step} of {progress.total}" if progress else "0 of ?", str(len(chain.store())),
+            f"{history[-1].valid[score]:.4f}" if history else "", f"{averages[-1][score]:.4f}" if averages else "",
         ))
     columns = ("chain", "seed", "state", "steps", "samples", "last sample", "its average")
     return table(f"{folder.path}: {len(rows)} chains, validation {score}", columns, rows)

@@ -53,7 +53,7 @@ def by_validation(story: Story) -> str:
 
 def learning(story: Story) -> Html:
     """Validation scores and training loss against epochs."""
-    history = story.progress.get("history", [])
+    history = story.progress.lines() if story.progress else []
     if not history:
         return parts(element("p", "Nothing was recorded yet."))
     scores = ["nll"] if "nll" in history[0]["valid"] else []
@@ -182,7 +182,8 @@ def trace(draws: Draws, split: str) -> Html:
 def cost(story: Story) -> Html:
     """Time, steps, samples and disk."""
     progress, folder = story.progress, story.folder
-    seconds, steps, samples = progress.get("seconds", 0.0), progress.get("step", 0), len(folder.store())
+    seconds, steps = (progress.seconds, progress.step) if progress else (0.0, 0)
+    samples = len(folder.store())
     rows = [
         ("training time", duration(seconds) + (f", summed over {len(folder.chains)} chains" if folder.chains else "")),
         ("steps", f"{steps:,}" + (f" ({steps / seconds:.1f} per second)" if seconds else "")),
@@ -203,9 +204,10 @@ def disk_size(folder: RunFolder) -> int:
 def recipe(story: Story) -> Html:
     """The whole recipe, and where and with what the run was made."""
     origin = story.folder.origin
-    flat = {"commit": origin["commit"] or "unknown", **origin["versions"], **origin["machine"]}
-    kept = {key: value for key, value in origin.items() if key not in ("commit", "versions", "machine")}
-    rows = [(key, str(value)) for key, value in (flat | kept).items()]
+    flat = {"commit": origin.commit or "unknown", **origin.versions, **origin.machine.model_dump(), **origin.data}
+    if origin.teacher:
+        flat["teacher"] = f"{len(origin.teacher.samples)} samples of {origin.teacher.run}"
+    rows = [(key, str(value)) for key, value in flat.items()]
     return parts(
         element("pre", element("code", story.folder.recipe.to_toml()), tabindex="0"),
         table("Made with, on, and from", ("", ""), rows, words=True),

@@ -17,6 +17,7 @@ from ..predict.draws import Draws
 from ..predict.generate import generate
 from ..predict.ranking import RunUncertainty, predict, uncertainty_of_run
 from ..store.folder import RunFolder
+from ..store.manifest import Progress
 from ..tasks import Task
 from ..tasks.captioning import CaptionTask
 from ..tasks.items import Piece, read_on
@@ -37,7 +38,7 @@ class Story:
     folder: RunFolder
     task: Task
     split: str
-    progress: dict[str, Any]
+    progress: Progress | None
     weights: int | None = None
     evaluation: dict[str, Any] | None = None
     collection: dict[str, Any] | None = None
@@ -56,7 +57,7 @@ def gather(
     task = open_run_task(folder)
     split = split or ("test" if "test" in task.splits else "valid")
     check_split(split, task.splits)
-    progress = folder.progress() or {}
+    progress = folder.progress()
     store = folder.store(skip_damaged=skip_damaged)
     if not all(store.by_chain()):
         return Story(folder, task, split, progress)

@@ -19,34 +19,35 @@ MANY = 6
 
 def run_summary(folder: RunFolder) -> dict[str, Any]:
     """Everything `langevin show` knows, JSON-ready."""
-    recipe, progress, store = folder.recipe, folder.progress() or {}, folder.store()
+    recipe, progress, store = folder.recipe, folder.progress(), folder.store()
     origin = folder.origin
-    name, settings = recipe.sampler.resolved(origin["num_data"])
-    history = progress.get("history", [])
-    step, total = progress.get("step", 0), progress.get("total")
-    state = "finished" if progress.get("finished") else "not started" if not step else "can be resumed"
-    if progress.get("stopped_early"):
+    name, settings = recipe.sampler.resolved(folder.facts["num_data"])
+    history = progress.lines() if progress else []
+    step, total = (progress.step, progress.total) if progress else (0, None)
+    finished, seconds = (progress.finished, progress.seconds) if progress else (False, 0.0)
+    state = "finished" if finished else "not started" if not step else "can be resumed"
+    if progress and progress.stopped_early:
         state = "finished (stopped early: the running average no longer improved)"
     run = recipe.run
-    clipped = f"{progress['clipped']} of {progress['clip_asked']} steps" if progress.get("clip_asked") else "never"
+    clipped = f"{progress.clipped} of {progress.clip_asked} steps" if progress and progress.clip_asked else "never"
     facts = {
         "recipe": recipe.title or recipe.task,
         "state": state,
         "progress": f"step {step} of {total}" if total else "step 0",
-        "time": duration(progress.get("seconds", 0.0)),
-        "data": recipe.data.describe(origin["num_data"]),
+        "time": duration(seconds),
+        "data": recipe.data.describe(folder.facts["num_data"]),
         "model": f"{recipe.model.layers}×{recipe.model.hidden} {recipe.model.cell}, dropout {recipe.model.dropout:g}",
         "sampler": f"{name}, " + ", ".join(f"{k} {v}" for k, v in settings.items()),
         "schedule": f"{run.epochs:g} epochs, burn-in {run.burn_in:g}, a sample every {run.sample_every:g}, "
                     f"lr {run.lr_schedule}, clip {run.clip}, {run.precision}",
         "gradient clipped": clipped,
         "samples": f"{len(store)} stored",
-        "made with": f"langevin {origin['versions']['langevin']}, torch {origin['versions']['torch']}, "
-                     f"commit {origin['commit']}",
-        "machine": f"{origin['machine']['threads']} threads on {origin['machine']['device']}",
+        "made with": f"langevin {origin.versions['langevin']}, torch {origin.versions['torch']}, "
+                     f"commit {origin.commit}",
+        "machine": f"{origin.machine.threads} threads on {origin.machine.device}",
     }
-    if "teacher" in origin:
-        facts["teacher"] = f"{len(origin['teacher']['samples'])} samples of {origin['teacher']['run']}"
+    if origin.teacher:
+        facts["teacher"] = f"{len(origin.teacher.samples)} samples of {origin.teacher.run}"
     best = chosen_collection(folder.path)
     if best:
         facts["validation prefers"] = f"the {best['how']} collection of {best['samples']} samples"
@@ -55,9 +56,9 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
         history = []
     averages = [line["average"] for line in history if "average" in line]
     return {
-        "facts": facts, "step": step, "total": total, "finished": bool(progress.get("finished")),
+        "facts": facts, "step": step, "total": total, "finished": finished,
         "collection": best and {key: best[key] for key in ("how", "samples", "score")},
-        "samples": len(store), "seconds": progress.get("seconds", 0.0), "history": history,
+        "samples": len(store), "seconds": seconds, "history": history,
         "valid": history[-1]["valid"] if history else None, "average": averages[-1] if averages else None,
         **({"chains": [run_summary(chain) for chain in folder.chains]} if folder.chains else {}),
     }

@@ -93,13 +93,13 @@ class TrainingProgress:
 
     def _describe(self, trainer: Trainer) -> str:
         terms = trainer.task.num_data / trainer.task.batches_per_epoch
-        loss = trainer.losses[-1] if trainer.losses else trainer.history[-1]["train_loss"]
+        loss = trainer.losses[-1] if trainer.losses else trainer.history[-1].train_loss
         text = f"loss {loss:.3f}  {self._rate(trainer) * terms / 1000:.1f}k terms/s"
         if trainer.history:
             last = trainer.history[-1]
-            text += f"  valid {last['valid'][trainer.task.score]:.4f}"
-            if "average" in last:
-                text += f"  average of {trainer.running.count} {last['average'][trainer.task.score]:.4f}"
+            text += f"  valid {last.valid[trainer.task.score]:.4f}"
+            if last.average:
+                text += f"  average of {trainer.running.count} {last.average[trainer.task.score]:.4f}"
         return text
 
 

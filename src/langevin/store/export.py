@@ -30,7 +30,9 @@ from ..tasks.scoring import evaluate
 from ..training.loop import prepare_device
 from ..training.session import BEST, Begin, Selection, open_run_task, select, usual
 from .card import model_card
-from .folder import RECIPE, SAMPLES, VOCABULARY, RunFolder, write_json, write_marker
+from .folder import RECIPE, SAMPLES, VOCABULARY, RunFolder, write_marker
+from .manifest import Teacher
+from .records import write_json
 from .replacement import CARD, CONFIG, new_folder, replaceable, replacing
 from .samples import MANIFEST, Sample, SampleStore
 
@@ -38,8 +40,6 @@ FORMAT = 1
 CHECKED = (VOCABULARY, f"{SAMPLES}/{MANIFEST}")
 """Files whose checksums the config lists."""
 ALL = Selection()
-PRIVATE = ("machine", "teacher")
-"""What a run folder remembers of the place where it was made; stays there."""
 
 
 def export(
@@ -81,24 +81,24 @@ def export(
 
 def training_command(folder: RunFolder, run: str) -> str:
     """How the run was made: by training on its recipe, in so many chains, or by a teacher."""
-    teacher = folder.origin.get("teacher")
+    teacher = folder.origin.teacher
     if teacher is not None:
         return distill_command(teacher, run, folder.recipe)
     chains = ["--chains", str(len(folder.chains))] if folder.chains else []
     return shlex.join(["langevin", "train", RECIPE, *chains])
 
 
-def distill_command(teacher: dict[str, Any], run: str, recipe: Recipe) -> str:
+def distill_command(teacher: Teacher, run: str, recipe: Recipe) -> str:
     """How a student was taught; its teacher is named without the path around it, samples count for each chain."""
-    of_each = max(Counter(sample["chain"] for sample in teacher["samples"]).values())
-    how = teacher["select"]
+    of_each = max(Counter(sample.chain for sample in teacher.samples).values())
+    how = teacher.select
     options = {
-        "out": run, "select": how, **({} if how == BEST else {"samples": of_each}), "discard": teacher["discard"],
+        "out": run, "select": how, **({} if how == BEST else {"samples": of_each}), "discard": teacher.discard,
         "hidden": recipe.model.hidden, "epochs": recipe.run.epochs,
-        "per-row": teacher["per_row"], "data-weight": teacher["data_weight"], "generated": teacher["generated"],
+        "per-row": teacher.per_row, "data-weight": teacher.data_weight, "generated": teacher.generated,
     }
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return shlex.join(["langevin", "distill", Path(teacher["run"]).name, *words])
+    return shlex.join(["langevin", "distill", Path(teacher.run).name, *words])
 
 
 def command_of(run: str, out: str, selection: Selection, *, float16: bool) -> str:
@@ -149,8 +149,8 @@ def write_samples(folder: Path, samples: Sequence[Sample], *, float16: bool) -> 
 
 def describe(folder: RunFolder, samples: int, *, float16: bool) -> dict[str, Any]:
     """Everything that rebuilds the model and says what it is; paths are cut to the names of the files."""
-    recipe, facts = folder.recipe, folder.origin
-    name, settings = recipe.sampler.resolved(facts["num_data"])
+    recipe, origin = folder.recipe, folder.origin
+    name, settings = recipe.sampler.resolved(folder.facts["num_data"])
     computed = recipe.what_is_computed()
     computed["data"] = {
         key: Path(value).name if isinstance(value, str) and "/" in value else value
@@ -160,7 +160,7 @@ def describe(folder: RunFolder, samples: int, *, float16: bool) -> dict[str, Any
         "format": FORMAT, "library_name": "langevin", "langevin": version("langevin"), "task": recipe.task,
         "title": recipe.title, "model": computed["model"], "sampler": {"name": name} | settings, "samples": samples,
         "precision": "float16" if float16 else "float32", "recipe": computed,
-        "facts": {key: value for key, value in facts.items() if key not in PRIVATE},
+        "facts": {"versions": origin.versions, "commit": origin.commit, **origin.data},
     }
 
 
@@ -185,7 +185,8 @@ def measured(
 
 def noted(folder: RunFolder) -> dict[str, Any] | None:
     """What the run noted of its running average on validation while it trained."""
-    history = (folder.progress() or {"history": []})["history"]
+    progress = folder.progress()
+    history = progress.lines() if progress else []
     lines = [line for line in history if "average" in line]
     if not lines or folder.chains:
         return None
@@ -207,7 +208,7 @@ def load(
         chosen = SampleStore(inside(path, SAMPLES), skip_damaged=skip_damaged).select(select or ALL.how, samples)
     elif (path / RECIPE).is_file():
         run = RunFolder(path)
-        recipe, vocabulary, facts = run.recipe, run.vocabulary, run.origin
+        recipe, vocabulary, facts = run.recipe, run.vocabulary, run.facts
         chosen = samples_of(run, select, samples, skip_damaged=skip_damaged)
     else:
         what = "neither in it" if path.is_dir() else "nothing there"

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from ..errors import LangevinError
 from ..files import inside, listed_name, sync_folder, write_atomic
+from .manifest import SampleRecord
 from .select import choose
 
 MANIFEST = "manifest.json"
@@ -54,7 +55,10 @@ class Sample:
 
     def facts(self) -> dict[str, Any]:
         """What the manifest lists of it."""
-        return {"file": self.path.name, "step": self.step, "sha256": self.sha256, "about": self.about}
+        return self.record().to_dict()
+
+    def record(self) -> SampleRecord:
+        return SampleRecord(file=self.path.name, step=self.step, sha256=self.sha256, about=self.about)
 
     def load_into(self, model: nn.Module) -> None:
         """Put these weights into a model of the same shape."""
@@ -148,15 +152,15 @@ class SampleStore:
                 sample.path.unlink(missing_ok=True)
             sync_folder(self.folder)
 
-    def return_to(self, step: int, known: Sequence[dict[str, Any]] | None) -> None:
+    def return_to(self, step: int, known: Sequence[SampleRecord] | None) -> None:
         """Go back to the samples that a checkpoint of this step knows of; of old ones (None) by their steps alone.
 
         Later ones are dropped. Where the manifest has lost some or has others, it is mended from their files, which the
         checkpoint can tell to be sound, or else refused.
         """
-        listed = [sample.facts() for sample in self.samples if sample.step <= step]
-        if known is not None and listed != known:
-            kept = self._mended(known, len([facts for facts in listed if facts in known]))
+        listed = [sample.record() for sample in self.samples if sample.step <= step]
+        if known is not None and listed != list(known):
+            kept = self._mended([record.to_dict() for record in known], sum(record in known for record in listed))
             self._write_manifest([*kept, *(sample for sample in self.samples if sample.step > step)])
         self.forget_after(step)
 

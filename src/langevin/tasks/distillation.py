@@ -36,13 +36,13 @@ class DistillTask:
 
     def __init__(
         self, task: Task, members: Sequence[nn.Module], start: dict[str, Tensor] | None, *, per_row: int,
-        data_weight: float, teacher: dict[str, Any],
+        data_weight: float,
     ) -> None:
         self.task, self.members, self.start = task, list(members), start
         self.per_row, self.data_weight = min(per_row, len(self.members)), data_weight
         self.name, self.recipe, self.vocabulary, self.score = task.name, task.recipe, task.vocabulary, task.score
         self.num_data, self.batches_per_epoch, self.carries = task.num_data, task.batches_per_epoch, task.carries
-        self.splits, self.facts = task.splits, task.facts | {"teacher": teacher}
+        self.splits, self.facts = task.splits, task.facts
 
     def add_file(self, path: Path) -> str:
         return self.task.add_file(path)

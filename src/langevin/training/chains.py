@@ -47,7 +47,7 @@ def resume_chains(
 
 
 def resume_unfinished(folder: RunFolder, at_once: int | None, on_look: Callable[[], None]) -> list[RunFolder]:
-    unfinished = [chain for chain in folder.chains if not (chain.progress() or {"finished": False})["finished"]]
+    unfinished = [chain for chain in folder.chains if not ((now := chain.progress()) and now.finished)]
     jobs = [
         Job(chain.path.name, langevin_command("resume", chain.path.resolve(), "--quiet"), chain.path / LOG)
         for chain in unfinished

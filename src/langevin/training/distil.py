@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from ..errors import LangevinError
-from ..files import inside, listed_name, write_atomic
+from ..files import inside, listed_name
 from ..posterior.average import LogMean, members_of
 from ..posterior.swag import weight_average
 from ..recipe import Recipe, SamplerSettings, load_recipe
+from ..store.checkpoint import load_generated, save_generated
 from ..store.folder import GENERATED, ORIGIN, RECIPE, SAMPLES, RunFolder
+from ..store.manifest import Teacher, TeacherSample
 from ..store.replacement import replacing
 from ..store.samples import SAMPLE, Sample
 from ..tasks import Task, model_of, open_task
@@ -61,52 +62,53 @@ def start_student(
     recipe = student_recipe(folder, hidden, epochs, overrides or [])
     refuse_other_words(recipe, folder.recipe)
     prepare_device(recipe)
-    task = open_task(recipe, folder.vocabulary, None if other_data(recipe, folder.recipe) else folder.origin)
+    task = open_task(recipe, folder.vocabulary, None if other_data(recipe, folder.recipe) else folder.facts)
     refuse_other_facts(task.facts, folder)
     if teaching.generated and not isinstance(task, LanguageModelTask):
         raise LangevinError(f"only language models can generate what to learn from, got one of {task.name}")
     build(recipe, task)
-    remembered = {
-        "run": str(path.resolve()), "per_row": teaching.per_row, "data_weight": teaching.data_weight,
-        "generated": teaching.generated, "select": selection.how, "discard": selection.discard, "samples": [
-            {"file": str(s.path.resolve()), "step": s.step, "sha256": s.sha256, "chain": s.chain} for s in samples
-        ],
-    }
+    teacher = Teacher(
+        run=str(path.resolve()), per_row=teaching.per_row, data_weight=teaching.data_weight,
+        generated=teaching.generated, select=selection.how, discard=selection.discard,
+        samples=tuple(TeacherSample(file=str(s.path.resolve()), step=s.step, sha256=s.sha256, chain=s.chain)
+                      for s in samples),
+    )
     overwrite = overwrite and not path.resolve().is_relative_to(out.resolve())  # never its own teacher
     with replacing(out, recipe) if overwrite else contextlib.nullcontext():
-        student = RunFolder.create(out, recipe, task.vocabulary, task.facts | {"teacher": remembered})
+        student = RunFolder.create(out, recipe, task.vocabulary, task.facts, teacher=teacher)
         return Trainer(student, taught(student, task))
 
 
 def resume_student(folder: RunFolder) -> Trainer:
     """A trainer that stands where the student in this folder stopped; its teacher must still be there."""
-    return Trainer(folder, taught(folder, open_task(folder.recipe, folder.vocabulary, folder.origin)))
+    return Trainer(folder, taught(folder, open_task(folder.recipe, folder.vocabulary, folder.facts)))
 
 
 def taught(student: RunFolder, task: Task) -> DistillTask:
     """The task of a student with the teacher that its folder names."""
-    teacher = student.origin["teacher"]
+    teacher = student.origin.teacher
+    assert teacher is not None
     refuse_other_files(student, teacher)
-    samples = [Sample(Path(s["file"]), s["step"], s["sha256"], chain=s["chain"]) for s in teacher["samples"]]
+    samples = [Sample(Path(s.file), s.step, s.sha256, chain=s.chain) for s in teacher.samples]
     if not all(sample.path.is_file() for sample in samples):
-        raise LangevinError(f"expected the teacher of {student.path} at {teacher['run']}, some of its samples are not "
+        raise LangevinError(f"expected the teacher of {student.path} at {teacher.run}, some of its samples are not "
                             f"there; bring it back to go on with its student")
-    folder = RunFolder(teacher["run"])
+    folder = RunFolder(teacher.run)
     device = prepare_device(student.recipe)
-    members = members_of(model_of(folder.recipe, folder.vocabulary, folder.origin).to(device), samples)
-    if teacher["generated"]:
+    members = members_of(model_of(folder.recipe, folder.vocabulary, folder.facts).to(device), samples)
+    if teacher.generated:
         assert isinstance(task, LanguageModelTask)
-        task.add_training(written(inside(student.path, GENERATED), task, members, teacher["generated"]))
+        task.add_training(written(inside(student.path, GENERATED), task, members, teacher.generated))
     own = [sample for sample in samples if sample.chain == samples[-1].chain]
-    return DistillTask(task, members, weight_average(own), per_row=teacher["per_row"],
-                       data_weight=teacher["data_weight"], teacher=teacher)
+    return DistillTask(task, members, weight_average(own), per_row=teacher.per_row,
+                       data_weight=teacher.data_weight)
 
 
-def refuse_other_files(student: RunFolder, teacher: dict[str, Any]) -> None:
+def refuse_other_files(student: RunFolder, teacher: Teacher) -> None:
     """The samples that teach are in the folder of the run that the student names, under names that we give."""
-    run, source = Path(teacher["run"]).resolve(), student.path / ORIGIN
-    for sample in teacher["samples"]:
-        path = Path(sample["file"])
+    run, source = Path(teacher.run).resolve(), student.path / ORIGIN
+    for sample in teacher.samples:
+        path = Path(sample.file)
         listed_name(path.name, SAMPLE, source)
         if path.parent.name != SAMPLES or not path.resolve().is_relative_to(run):
             raise LangevinError(f"expected the samples of {run} in {source}, got {path}; distil anew")
@@ -154,19 +156,18 @@ def refuse_other_words(recipe: Recipe, teacher: Recipe) -> None:
 
 
 def refuse_other_facts(facts: dict[str, Any], folder: RunFolder) -> None:
-    origin = folder.origin
+    remembered = folder.facts
     for key in FACTS:
-        if facts.get(key) != origin.get(key):
-            raise LangevinError(f"a student must have the {key} of its teacher ({origin.get(key)}), the data have "
+        if facts.get(key) != remembered.get(key):
+            raise LangevinError(f"a student must have the {key} of its teacher ({remembered.get(key)}), the data have "
                                 f"{facts.get(key)}; distil on data like the teacher's")
 
 
 def written(path: Path, task: LanguageModelTask, members: list[nn.Module], tokens: int) -> Tensor:
     """What the teacher wrote, [rows, time], read or written now: a function of the samples and the seed."""
     if not path.is_file():
-        made = write_on(task, members, tokens).to(torch.int32)
-        write_atomic(path, safetensors.torch.save({"tokens": made}))
-    return safetensors.torch.load_file(path)["tokens"].long()
+        save_generated(path, write_on(task, members, tokens).to(torch.int32))
+    return load_generated(path).long()
 
 
 @torch.no_grad()

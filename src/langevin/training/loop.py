@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from ..recipe.schedule import Pace
 from ..samplers import SAMPLERS, Sampler
 from ..store.folder import CHECKPOINT, RunFolder
 from ..store.lock import FolderLock, lock_folder
+from ..store.manifest import HistoryLine, Progress
 from ..store.samples import MANIFEST, load_weights, weights
 from ..tasks.base import Carry, Task
 from .clipping import Clipper
@@ -111,7 +111,7 @@ class Trainer:
         """True while nothing changes, so that an interruption may cut in."""
         self.carry: Carry = None
         self.running = LogMean()
-        self.history: list[dict[str, Any]] = []
+        self.history: list[HistoryLine] = []
         self.losses: list[float] = []
         self.seconds = 0.0
         self._restore()
@@ -178,19 +178,17 @@ class Trainer:
         model = self.as_sample(self.model) if self.pace.is_sample(self.step) else self.model
         log_probs = self.task.log_probs(model, "valid")
         self.evaluating = False
-        line: dict[str, Any] = {
-            "step": self.step,
-            "epoch": self.step / self.task.batches_per_epoch,
-            "lr": self.pace.lr_at(self.step - 1),
-            "temperature": self.pace.temperature_at(self.step - 1),
-            "train_loss": sum(self.losses) / max(len(self.losses), 1),
-            "valid": self.task.metrics(log_probs, "valid"),
-        }
+        epoch, average = self.step / self.task.batches_per_epoch, None
+        temperature = self.pace.temperature_at(self.step - 1)
         if self.pace.is_sample(self.step):
-            self.store.append(model, self.step, epoch=line["epoch"], temperature=line["temperature"])
+            self.store.append(model, self.step, epoch=epoch, temperature=temperature)
             self.running.add(log_probs)
-            line["average"] = self.task.metrics(self.running.value(), "valid")
-        self.history.append(line)
+            average = self.task.metrics(self.running.value(), "valid")
+        self.history.append(HistoryLine(
+            step=self.step, epoch=epoch, lr=self.pace.lr_at(self.step - 1), temperature=temperature,
+            train_loss=sum(self.losses) / max(len(self.losses), 1),
+            valid=self.task.metrics(log_probs, "valid"), average=average,
+        ))
         self.losses, self.recorded = [], self.step
         self.stopped_early = self._out_of_patience()
         self.save()
@@ -198,7 +196,7 @@ class Trainer:
     def _out_of_patience(self) -> bool:
         """No better running average on validation for `patience` samples."""
         patience = self.recipe.run.patience
-        scores = [line["average"][self.task.score] for line in self.history if "average" in line]
+        scores = [line.average[self.task.score] for line in self.history if line.average]
         return patience is not None and bool(scores) and len(scores) - 1 - scores.index(min(scores)) >= patience
 
     def save(self) -> None:
@@ -216,14 +214,13 @@ class Trainer:
         if self.running.log_sum is not None:
             tensors["running"] = self.running.log_sum
         groups = [{k: v for k, v in g.items() if k != "params"} for g in state["param_groups"]]
-        progress = {
-            "step": self.step, "total": self.pace.total, "recorded": self.recorded, "finished": self.finished,
-            "stopped_early": self.stopped_early, "clipped": self.clipper.acted, "clip_asked": self.clipper.asked,
-            "averaged": self.running.count, "groups": groups, "losses": self.losses, "history": self.history,
-            "seconds": self.seconds, "num_data": self.task.num_data,
-            "samples": [sample.facts() for sample in self.store.samples],
-        }
-        self.folder.save_checkpoint(tensors, progress)
+        self.folder.save_checkpoint(tensors, Progress(
+            step=self.step, total=self.pace.total, recorded=self.recorded, finished=self.finished,
+            stopped_early=self.stopped_early, clipped=self.clipper.acted, clip_asked=self.clipper.asked,
+            averaged=self.running.count, groups=tuple(groups), losses=tuple(self.losses),
+            history=tuple(self.history), seconds=self.seconds, num_data=self.task.num_data,
+            samples=tuple(sample.record() for sample in self.store.samples),
+        ))
 
     def _restore(self) -> None:
         loaded = self.folder.load_checkpoint()
@@ -239,16 +236,16 @@ class Trainer:
             state.setdefault(int(number), {})[key] = tensor
         groups = [
             own | saved
-            for own, saved in zip(self.sampler.state_dict()["param_groups"], progress["groups"], strict=True)
+            for own, saved in zip(self.sampler.state_dict()["param_groups"], progress.groups, strict=True)
         ]
         self.sampler.load_state_dict({"state": state, "param_groups": groups})
-        self.step, self.recorded = progress["step"], progress["recorded"]
-        self.stopped_early, self.seconds = progress["stopped_early"], progress["seconds"]
-        self.clipper.acted, self.clipper.asked = progress["clipped"], progress["clip_asked"]
-        self.history, self.losses = progress["history"], progress["losses"]
-        self.running = LogMean(tensors.get("running"), progress["averaged"])
+        self.step, self.recorded = progress.step, progress.recorded
+        self.stopped_early, self.seconds = progress.stopped_early, progress.seconds
+        self.clipper.acted, self.clipper.asked = progress.clipped, progress.clip_asked
+        self.history, self.losses = list(progress.history), list(progress.losses)
+        self.running = LogMean(tensors.get("running"), progress.averaged)
         self.carry = unflatten_carry(rooms.get("carry", {}), next(self.model.parameters()).device)
-        self.store.return_to(self.recorded, progress.get("samples"))
+        self.store.return_to(self.recorded, progress.samples)
 
     def _lock(self) -> FolderLock:
         """Children wait for those of a parent that was killed, which end by themselves after the batch at hand."""

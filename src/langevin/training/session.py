@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import signal
 from collections.abc import Callable
@@ -17,10 +16,10 @@ from torch import Tensor
 from ..data.folds import check_split
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
-from ..files import inside
 from ..models.language_model import LanguageModel
 from ..recipe import Recipe
-from ..store.folder import COLLECTION, RunFolder, write_json
+from ..store.folder import RunFolder
+from ..store.manifest import Choice
 from ..store.replacement import replacing
 from ..store.samples import Sample
 from ..store.select import COLLECTIONS
@@ -50,7 +49,7 @@ def resume(path: Path) -> Trainer:
     folder = RunFolder(path)
     if folder.chains:
         raise LangevinError(f"expected one run in {path}, got {len(folder.chains)} chains; use chains.resume_chains")
-    if "teacher" in folder.origin:
+    if folder.origin.teacher is not None:
         from .distil import resume_student  # it stands on this file
 
         return resume_student(folder)
@@ -59,13 +58,13 @@ def resume(path: Path) -> Trainer:
 
 def open_run_task(folder: RunFolder) -> Task:
     """The task and the data that a run was trained on."""
-    return open_task(folder.recipe, folder.vocabulary, folder.origin)
+    return open_task(folder.recipe, folder.vocabulary, folder.facts)
 
 
 def open_language_task(folder: RunFolder) -> LanguageModelTask:
     """The same, for what only language models can do."""
     refuse_other_task(folder)
-    return LanguageModelTask(folder.recipe, folder.vocabulary, folder.origin)
+    return LanguageModelTask(folder.recipe, folder.vocabulary, folder.facts)
 
 
 def language_model_of(folder: RunFolder) -> tuple[LanguageModel, Vocabulary]:
@@ -116,11 +115,8 @@ class Selection:
 
 def chosen_collection(path: Path) -> dict[str, Any] | None:
     """What `preferred` last remembered of a run."""
-    try:
-        known: dict[str, Any] = json.loads(inside(path, COLLECTION).read_text("utf-8"))
-    except (OSError, ValueError):  # none, or not a whole one: it is made anew where it is needed
-        return None
-    return known if {"how", "samples", "score", "of"} <= set(known) else None
+    known = RunFolder(path).choice()
+    return known.model_dump(exclude={"format"}) if known else None
 
 
 def usual(
@@ -136,7 +132,7 @@ def usual(
     if told or not (chosen := chosen_collection(path)):
         return Selection.how
     folder = RunFolder(path)
-    holds = chosen["of"] == names_of(folder.store().samples) and folder.recipe.task != "classify"
+    holds = list(chosen["of"]) == names_of(folder.store().samples) and folder.recipe.task != "classify"
     return BEST if holds else Selection.how
 
 
@@ -170,7 +166,7 @@ def preferred(
     remembers the choice as long as they stay the same; that of some samples only is not to be remembered.
     """
     known, names = chosen_collection(folder.path), names_of(samples)
-    if known and known["of"] == names:
+    if known and list(known["of"]) == names:
         return known
     task = open_run_task(folder)
     model = task.build_model().to(prepare_device(folder.recipe))
@@ -179,7 +175,7 @@ def preferred(
     log.info("validation prefers the %s collection, %d of %d samples", how, count, len(curves[how]))
     known = {"how": how, "samples": count, "score": curves[how][count - 1], "of": names}
     if remember:
-        write_json(folder.path / COLLECTION, known)
+        folder.remember(Choice(how=how, samples=count, score=known["score"], of=tuple(names)))
     return known
 
 
@@ -231,5 +227,6 @@ def named_collection(path: Path, selection: Selection) -> dict[str, Any] | None:
 
 def training_cost(folder: RunFolder) -> dict[str, Any]:
     """What the samples cost to draw, summed over the chains: to compare one chain with several."""
-    progress = folder.progress() or {"step": 0, "seconds": 0.0}
-    return {"chains": len(folder.chains) or 1, "steps": progress["step"], "seconds": progress["seconds"]}
+    progress = folder.progress()
+    steps, seconds = (progress.step, progress.seconds) if progress else (0, 0.0)
+    return {"chains": len(folder.chains) or 1, "steps": steps, "seconds": seconds}

@@ -1,0 +1,126 @@
+"""Tensors with a record in one file, under checksums: checkpoints, and what a teacher wrote."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from ..errors import LangevinError
+from ..files import write_atomic
+from .manifest import Progress
+from .records import fit
+
+PROGRESS, TENSORS, SUM = "progress", "tensors_sha256", "sha256"
+"""Keys beside the tensors: the record, the checksum of the tensors, and that of both."""
+REMEDY = "delete it to start this run again from its recipe"
+
+
+def save_checkpoint(path: Path, tensors: dict[str, Tensor], progress: Progress) -> None:
+    """All that the rest of a run depends on, as one file, whole or not at all."""
+    text = json.dumps(progress.to_dict())
+    write_atomic(path, safetensors.torch.save(tensors, metadata=metadata_of(tensors, text)))
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], Progress] | None:
+    """Tensors and progress, compared with their checksums; None before the first."""
+    if not path.exists():
+        return None
+    try:  # one handle: the file may be replaced by a newer one at any moment
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            progress = progress_of(metadata, path)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError) as error:
+        raise unreadable(path, error) from None
+    if TENSORS in metadata and metadata[TENSORS] != tensors_sum(tensors):
+        raise changed(path)
+    return tensors, progress
+
+
+def load_progress(path: Path) -> Progress | None:
+    """How far a run is, without reading the tensors."""
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+    except (OSError, SafetensorError) as error:
+        raise unreadable(path, error) from None
+    return progress_of(metadata, path)
+
+
+def save_generated(path: Path, tokens: Tensor) -> None:
+    """The text that a teacher wrote, as [rows, time]."""
+    tensors = {"tokens": tokens}
+    write_atomic(path, safetensors.torch.save(tensors, metadata=metadata_of(tensors, "{}")))
+
+
+def load_generated(path: Path) -> Tensor:
+    """The same, read; text of older versions has no checksum."""
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tokens: Tensor = file.get_tensor("tokens")
+    except (OSError, SafetensorError) as error:
+        raise LangevinError(f"the text {path} cannot be read ({error}); delete it and the "
+                            f"checkpoint, and it is written again") from None
+    if metadata and metadata != metadata_of({"tokens": tokens}, "{}"):
+        raise LangevinError(f"{path} was changed after it was written (its checksum differs); "
+                            f"delete it and the checkpoint, and it is written again")
+    return tokens
+
+
+def metadata_of(tensors: Mapping[str, Tensor], text: str) -> dict[str, str]:
+    own = tensors_sum(tensors)
+    return {PROGRESS: text, TENSORS: own, SUM: hashlib.sha256((own + text).encode()).hexdigest()}
+
+
+def progress_of(metadata: dict[str, str], path: Path) -> Progress:
+    """The record of a checkpoint. Only those of older formats have no checksums."""
+    if PROGRESS not in metadata or not metadata.keys() <= {PROGRESS, TENSORS, SUM}:
+        raise unreadable(path, f"it holds {', '.join(sorted(metadata)) or 'nothing'} beside tensors")
+    text = metadata[PROGRESS]
+    number = format_of(text)
+    if number > Progress.NEWEST:
+        raise LangevinError(f"expected format {Progress.NEWEST} or older in {path}, got format "
+                            f"{number}; open it by the newer langevin that wrote it")
+    if number > 1 or len(metadata) > 1:
+        expected = hashlib.sha256((metadata.get(TENSORS, "") + text).encode()).hexdigest()
+        if TENSORS not in metadata or metadata.get(SUM) != expected:
+            raise changed(path)
+    return fit(text.encode(), path, Progress, REMEDY)
+
+
+def format_of(text: str) -> int:
+    """As it says; 1 where it says none, or nothing that can be read."""
+    try:
+        found = json.loads(text)["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return 1
+    return found if type(found) is int else 1
+
+
+def tensors_sum(tensors: Mapping[str, Tensor]) -> str:
+    """Over names, types, shapes and bits, in the order of the names."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def unreadable(path: Path, why: object) -> LangevinError:
+    return LangevinError(f"the checkpoint {path} cannot be read ({why}); {REMEDY}")
+
+
+def changed(path: Path) -> LangevinError:
+    return LangevinError(f"the checkpoint {path} was changed after it was written (its checksum "
+                         f"differs); bring it back from a copy, or {REMEDY}")
