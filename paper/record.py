@@ -15,7 +15,7 @@ from langevin.predict.caption_scores import facts_of, score_models
 from langevin.predict.captioning import Captioning, Search
 from langevin.predict.decision import Judged, Target, judge_split, kept_promise, learn, worded
 from langevin.store.folder import RunFolder
-from langevin.store.samples import load_weights
+from langevin.store.weights import load_weights
 from langevin.tasks import Task
 from langevin.tasks.classification import ClassifyTask
 from langevin.training.loop import prepare_device

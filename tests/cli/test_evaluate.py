@@ -8,7 +8,7 @@ import langevin
 from langevin.cli.outcome import choose_collection
 from langevin.errors import LangevinError
 from langevin.store.folder import RunFolder
-from langevin.store.select import choose
+from langevin.store.samples import choose
 from langevin.tasks.scoring import collection_curves, evaluate
 from langevin.training import session as workflow
 from langevin.training.session import Selection, chosen_collection, open_run_task, select, start, usual

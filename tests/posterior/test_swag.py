@@ -6,7 +6,8 @@ from torch import nn
 
 from langevin.errors import LangevinError
 from langevin.posterior.swag import weight_average
-from langevin.store.samples import SampleStore, load_weights
+from langevin.store.samples import SampleStore
+from langevin.store.weights import load_weights
 
 
 class Counted(nn.Module):

@@ -11,7 +11,7 @@ from langevin.posterior.average import members_of
 from langevin.posterior.swag import weight_average
 from langevin.predict.compare import add_models, answers
 from langevin.store.folder import RunFolder
-from langevin.store.samples import load_weights
+from langevin.store.weights import load_weights
 from langevin.training.session import Selection, evaluate_run, open_run_task, start
 
 

@@ -14,7 +14,7 @@ from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
 from langevin.report.page import SECTIONS, write_report
 from langevin.store.folder import RECIPE
-from langevin.store.samples import MANIFEST
+from langevin.store.listing import MANIFEST
 from langevin.training.chains import start_chains
 from langevin.training.session import BEST, Selection, evaluate_run, resume, start
 from tests.browser import Browser, find_browser

@@ -195,7 +195,7 @@ def test_without_data_the_card_tells_what_training_noted(finished_run, tmp_path)
     assert metrics["averaged"] == RunFolder(run).progress().history[-1].average
 
 
-@pytest.mark.parametrize("name", ["vocabulary.json", "samples/manifest.json", "config.json"])
+@pytest.mark.parametrize("name", ["vocabulary.json", "samples/manifest.jsonl", "config.json"])
 def test_damage_is_named(alone, name):
     path = alone / name
     path.write_bytes(path.read_bytes()[:-20])

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from langevin import LangevinError, SampleStore
-from langevin.store.samples import DamagedSample
-from langevin.store.select import choose
+from langevin.store.samples import choose
+from langevin.store.weights import DamagedSample
 
 
 def fill(folder, n=4):
@@ -21,6 +21,17 @@ def fill(folder, n=4):
         store.append(model, step * 10)
         kept.append(model.weight.detach().clone())
     return model, store, kept
+
+
+def lines_of(folder):
+    """The list of samples, without the checksums of its lines."""
+    lines = map(json.loads, (folder / "manifest.jsonl").read_text().splitlines())
+    return [{key: value for key, value in line.items() if key != "crc"} for line in lines]
+
+
+def put_lines(folder, lines):
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "manifest.jsonl").write_text(text)
 
 
 def test_reload_equals_memory(tmp_path):
@@ -110,18 +121,17 @@ def test_sample_of_another_model_is_refused(tmp_path):
 
 def test_broken_manifest_is_refused(tmp_path):
     fill(tmp_path)
-    (tmp_path / "manifest.json").write_text("{")
+    (tmp_path / "manifest.jsonl").write_text("{\n")
     with pytest.raises(LangevinError, match="manifest"):
         SampleStore(tmp_path)
 
 
 def test_chains_that_the_manifest_names_are_told_apart_again(tmp_path):
     fill(tmp_path)
-    path = tmp_path / "manifest.json"
-    manifest = json.loads(path.read_text())
-    for sample, chain in zip(manifest["samples"], (2, 2, 5, 5), strict=True):
-        sample["about"]["chain"] = chain
-    path.write_text(json.dumps(manifest))
+    lines = lines_of(tmp_path)
+    for line, chain in zip(lines[1:], (2, 2, 5, 5), strict=True):
+        line["about"]["chain"] = chain
+    put_lines(tmp_path, lines)
     store = SampleStore(tmp_path)
     assert [(s.chain, s.step) for s in store.samples] == [(0, 10), (0, 20), (1, 30), (1, 40)]
     assert [s.step for s in store.select("backward", 1)] == [20, 40]
@@ -168,9 +178,8 @@ def test_store_can_be_moved(tmp_path):
 
 def test_no_pickle_and_plain_json(tmp_path):
     fill(tmp_path)
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert [s["step"] for s in manifest["samples"]] == [10, 20, 30, 40]
-    assert {p.suffix for p in tmp_path.iterdir()} == {".json", ".safetensors"}
+    assert [line["step"] for line in lines_of(tmp_path)[1:]] == [10, 20, 30, 40]
+    assert {p.suffix for p in tmp_path.iterdir()} == {".jsonl", ".safetensors"}
 
 
 MEMORY = """
@@ -201,11 +210,10 @@ def test_a_manifest_that_names_other_files_is_refused_and_they_stay(tmp_path, na
     fill(tmp_path / "s")
     precious = tmp_path / "precious.safetensors"
     precious.write_text("years of work")
-    path = tmp_path / "s" / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["samples"][3]["file"] = name
-    path.write_text(json.dumps(manifest))
-    with pytest.raises(LangevinError, match=r"manifest\.json, got"):
+    lines = lines_of(tmp_path / "s")
+    lines[4]["file"] = name
+    put_lines(tmp_path / "s", lines)
+    with pytest.raises(LangevinError, match=r"manifest\.jsonl.*, got"):
         SampleStore(tmp_path / "s").forget_after(0)
     assert precious.read_text() == "years of work"
 

@@ -209,7 +209,7 @@ def test_empty_and_endless_texts_train_and_are_counted(small, tmp_path, caplog):
     assert "2 empty texts" in caplog.text
     assert "1 texts are cut after 30 words" in caplog.text
     trainer.run()
-    facts = json.loads((tmp_path / "run" / "origin.json").read_text())
+    facts = json.loads((tmp_path / "run" / "origin.json").read_text())["data"]
     assert (facts["empty_texts"], facts["cut_texts"]) == (2, 1)
 
 

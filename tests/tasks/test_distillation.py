@@ -29,7 +29,7 @@ def teachers(task, count):
 
 
 def distilled(task, members, per_row=1, data_weight=0.0, start=None):
-    return DistillTask(task, members, start, per_row=per_row, data_weight=data_weight, teacher={})
+    return DistillTask(task, members, start, per_row=per_row, data_weight=data_weight)
 
 
 def by_definition(task, student, members, batch, weight):

@@ -24,7 +24,8 @@ from ..models.language_model import LanguageModel
 from ..models.stacked import StackedLanguageModel, on_tensors
 from ..models.stacked_captioner import StackedCaptioner
 from ..models.vmapped import vmappable
-from ..store.samples import Sample, SampleStore, named_alike, weights
+from ..store.samples import Sample, SampleStore
+from ..store.weights import named_alike, weights
 from .average import refuse_few_classes
 
 Source = Sample | Mapping[str, Tensor] | nn.Module

@@ -21,7 +21,7 @@ from ..errors import LangevinError
 from ..models.stacked import reorder
 from ..posterior.ensemble import Ensemble
 from ..store.folder import RunFolder
-from ..store.select import choose
+from ..store.samples import choose
 from ..tasks.captioning import build_captioner
 from ..training.loop import prepare_device
 from ..training.session import Selection, select

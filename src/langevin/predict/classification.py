@@ -19,7 +19,7 @@ from ..posterior.streaming import Moments
 from ..posterior.uncertainty import Predictive
 from ..recipe import SentenceData
 from ..store.folder import RunFolder
-from ..store.samples import load_weights
+from ..store.weights import load_weights
 from ..tasks.classification import ClassifyTask, build_classifier, log_probs_of
 from ..training.loop import prepare_device
 from ..training.session import Selection, open_run_task, select

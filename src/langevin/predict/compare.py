@@ -17,8 +17,8 @@ from ..posterior.average import LogMean, members_of
 from ..posterior.calibration import ece
 from ..posterior.swag import weight_average
 from ..store.folder import RunFolder
-from ..store.samples import load_weights
-from ..store.select import name_of_last
+from ..store.samples import name_of_last
+from ..store.weights import load_weights
 from ..tasks import Task, model_of
 from ..training.loop import prepare_device
 from ..training.session import Begin, Selection, open_run_task, select

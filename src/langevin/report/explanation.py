@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from ..errors import LangevinError
-from ..store.select import choose
+from ..store.samples import choose
 from .figures import write_figure
 from .terminal import table
 

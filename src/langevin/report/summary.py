@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group
 
 from ..store.folder import RunFolder
-from ..store.select import name_of_last
+from ..store.samples import name_of_last
 from ..training.session import chosen_collection
 from .terminal import curve, duration, table
 

@@ -30,14 +30,16 @@ from ..tasks.scoring import evaluate
 from ..training.loop import prepare_device
 from ..training.session import BEST, Begin, Selection, open_run_task, select, usual
 from .card import model_card
-from .folder import RECIPE, SAMPLES, VOCABULARY, RunFolder, write_marker
+from .folder import RECIPE, SAMPLES, VOCABULARY, RunFolder, read_vocabulary, write_marker
+from .listing import MANIFEST, OLD_MANIFEST, Listing
 from .manifest import Teacher
-from .records import write_json
+from .records import write_json, write_sealed
 from .replacement import CARD, CONFIG, new_folder, replaceable, replacing
-from .samples import MANIFEST, Sample, SampleStore
+from .samples import Sample, SampleStore
 
-FORMAT = 1
+FORMAT = 2
 CHECKED = (VOCABULARY, f"{SAMPLES}/{MANIFEST}")
+OLD_CHECKED = (VOCABULARY, f"{SAMPLES}/{OLD_MANIFEST}")
 """Files whose checksums the config lists."""
 ALL = Selection()
 
@@ -57,7 +59,7 @@ def export(
     making = new_folder(out)
     try:
         write_marker(making, "export")
-        write_json(making / VOCABULARY, folder.vocabulary.to_json())
+        write_sealed(making / VOCABULARY, folder.vocabulary.to_json())
         written = write_samples(making / SAMPLES, samples, float16=float16)
         config = describe(folder, len(samples), float16=float16)
         found = measured(folder, written, samples if float16 else [], begin) if measure else None
@@ -142,8 +144,7 @@ def write_samples(folder: Path, samples: Sequence[Sample], *, float16: bool) -> 
         write_atomic(target, content)
         about = sample.about | {"chain": sample.chain}
         written.append(Sample(target, sample.step, hashlib.sha256(content).hexdigest(), about, sample.chain))
-    listed = [sample.facts() for sample in written]
-    write_json(folder / MANIFEST, {"format": 1, "samples": listed})
+    Listing(folder).replace(sample.record() for sample in written)
     return written
 
 
@@ -227,18 +228,18 @@ def read_export(path: Path) -> tuple[Recipe, Vocabulary, dict[str, Any]]:
     """Config and vocabulary, after checking that they are those that were written."""
     try:
         config = json.loads(inside(path, CONFIG).read_text("utf-8"))
-        if config["library_name"] != "langevin" or config["format"] != FORMAT:
+        if config["library_name"] != "langevin" or config["format"] not in (1, FORMAT):
             raise LangevinError(
                 f"expected a model exported by langevin in format {FORMAT} at {path}, got format {config['format']} of "
                 f"{config['library_name']}; export it anew, or use the langevin that made it"
             )
         for name, expected in config["files"].items():
-            if name not in CHECKED:
+            if name not in (*CHECKED, *OLD_CHECKED):
                 raise LangevinError(f"expected checksums of {', '.join(CHECKED)} in {path / CONFIG}, got one of "
                                     f"{name!r}; export anew")
             if sha256(inside(path, name)) != expected:
                 raise LangevinError(f"{path / name} was changed after it was exported (its hash differs); export anew")
-        vocabulary = Vocabulary.from_json(json.loads(inside(path, VOCABULARY).read_text("utf-8")))
+        vocabulary = read_vocabulary(inside(path, VOCABULARY))
         return validate(config["recipe"]), vocabulary, config["facts"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise LangevinError(f"the exported model at {path} is damaged: {error!r}; export it anew") from None

@@ -17,6 +17,7 @@ from ..errors import LangevinError
 from ..files import TEMPORARY, inside, listed_name, make_folder, read_utf8, write_atomic
 from ..recipe import Recipe, load_recipe
 from .checkpoint import load_checkpoint, load_progress, save_checkpoint
+from .listing import MANIFEST
 from .lock import LOCK, lock_folder
 from .manifest import (
     Chains,
@@ -30,7 +31,7 @@ from .manifest import (
     joint_progress,
 )
 from .records import read_record, read_sealed, write_json, write_record, write_sealed
-from .samples import MANIFEST, SAMPLE, SampleStore
+from .samples import SAMPLE, SampleStore
 
 RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
     "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples",

@@ -31,8 +31,8 @@ from .folder import (
     VOCABULARY,
     refuse_occupied,
 )
+from .listing import MANIFEST, OLD_MANIFEST
 from .lock import LOCK, lock_folder
-from .samples import MANIFEST
 
 CONFIG, CARD = "config.json", "README.md"
 """Of an exported model."""
@@ -147,7 +147,7 @@ def owned(folder: Path, kind: str | None = None) -> list[Path]:
 def samples_in(folder: Path, kind: str) -> list[Path]:
     found = sorted(folder.iterdir())
     for path in found:
-        if not is_own(path, (MANIFEST,), SAMPLE[kind]):
+        if not is_own(path, (MANIFEST, OLD_MANIFEST), SAMPLE[kind]):
             raise foreign(path)
     return found
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..posterior.average import LogMean
-from ..store.samples import load_weights, weights
+from ..store.weights import load_weights, weights
 from .base import Batch, Carry, Task
 
 FIT_ON = 20_000

@@ -8,8 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..posterior.average import LogMean
-from ..store.samples import Sample
-from ..store.select import COLLECTIONS, choose
+from ..store.samples import COLLECTIONS, Sample, choose
 from .base import Task
 
 

@@ -23,9 +23,10 @@ from ..recipe import Recipe
 from ..recipe.schedule import Pace
 from ..samplers import SAMPLERS, Sampler
 from ..store.folder import CHECKPOINT, RunFolder
+from ..store.listing import MANIFEST
 from ..store.lock import FolderLock, lock_folder
 from ..store.manifest import HistoryLine, Progress
-from ..store.samples import MANIFEST, load_weights, weights
+from ..store.weights import load_weights, weights
 from ..tasks.base import Carry, Task
 from .clipping import Clipper
 from .jobs import GRACE, PARENT

@@ -21,8 +21,7 @@ from ..recipe import Recipe
 from ..store.folder import RunFolder
 from ..store.manifest import Choice
 from ..store.replacement import replacing
-from ..store.samples import Sample
-from ..store.select import COLLECTIONS
+from ..store.samples import COLLECTIONS, Sample
 from ..tasks import Task, open_task
 from ..tasks.language_model import LanguageModelTask, model_of
 from ..tasks.scoring import evaluate

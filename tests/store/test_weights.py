@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import langevin
-from langevin.store.samples import DamagedSample, load_weights, weights
+from langevin.store.weights import DamagedSample, load_weights, weights
 
 # torch itself uses what it deprecates when it first compiles
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
