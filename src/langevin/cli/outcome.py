@@ -53,8 +53,8 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
     if as_json:
         print(json.dumps(summary))
         return
-    last = trainer.history[-1]
-    average = next(line.average for line in reversed(trainer.history) if line.average)
+    last = next(line for line in reversed(trainer.history) if line.average)
+    average = last.average or {}
     score = trainer.task.score
     screen.print(
         table(
