@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from .estimator import BayesianTextClassifier as BayesianTextClassifier
     from .posterior.average import Averaged, AveragedValues, average, average_values
     from .posterior.ensemble import Ensemble
+    from .predict.load import load
     from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
-    from .store.export import load
     from .store.samples import Sample, SampleStore
 
 __version__ = "0.1.0"
@@ -32,7 +32,7 @@ PLACES = {
     "Averaged": "posterior.average", "average": "posterior.average",
     "AveragedValues": "posterior.average", "average_values": "posterior.average",
     "Ensemble": "posterior.ensemble",
-    "Sample": "store.samples", "SampleStore": "store.samples", "load": "store.export",
+    "Sample": "store.samples", "SampleStore": "store.samples", "load": "predict.load",
     "BayesianTextClassifier": "estimator",
 }
 """Where the public names live."""

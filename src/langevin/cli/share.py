@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from ..predict.export import export as export_run
 from ..report.terminal import counting, messages, screen
 from ..store.card import half_precision
-from ..store.export import export as export_run
 from ..training.session import Selection
 from .app import Folder, Json, Overwrite, Quiet, command_group, example, takes_selection
 
@@ -46,17 +46,14 @@ def export(
             begin=begin,
         )
     if as_json:
-        print(json.dumps(config))
+        print(json.dumps(config.to_dict()))
         return
-    measured = config["metrics"] or {}
-    if "averaged_float32" in measured:
-        messages.print(
-            half_precision(measured["averaged"]["nll"], measured["averaged_float32"]["nll"])
-        )
+    if said := half_precision(config.metrics):
+        messages.print(said)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 1e6
     screen.print(
         Text(
-            f"{out}: {config['samples']} samples, {size:.1f} MB; "
+            f"{out}: {config.samples} samples, {size:.1f} MB; "
             f"open it by langevin.load({str(out)!r})"
         )
     )

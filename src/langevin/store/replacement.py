@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import logging
 import re
@@ -42,6 +43,8 @@ FILES = {"run": OF_RUN, "chains": (*OF_RUN, CHAINS), "export": (CONFIG, VOCABULA
 SAMPLE = {"run": re.compile(r"\d{9,18}\.safetensors"), "export": re.compile(r"sample-\d{4,9}\.safetensors")}
 COMPLETE = {"run": (ORIGIN, VOCABULARY), "chains": (ORIGIN, VOCABULARY), "export": (VOCABULARY,)}
 """What must be in a folder without marker, as older versions left them, beside a sound recipe or config."""
+UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.making")
+"""What `new_folder` calls a folder that is not whole yet."""
 log = logging.getLogger("langevin")
 
 
@@ -205,3 +208,15 @@ def new_folder(beside: Path) -> Path:
     except OSError as error:
         raise LangevinError(f"cannot write {making}: {error.strerror}; choose another folder") from None
     return making
+
+
+def sweep_unfinished(beside: Path) -> None:
+    """Remove the folders that exports to this path began when their process was killed."""
+    for making in beside.parent.glob(f".{glob.escape(beside.name)}.*.making"):
+        with contextlib.suppress(LangevinError, OSError):  # somebody is at work there, or not ours
+            if making.is_symlink() or not UNFINISHED.fullmatch(making.name):
+                continue
+            with lock_folder(making):
+                for path in owned(making, "export"):
+                    path.rmdir() if path.is_dir() else path.unlink()
+            making.rmdir()

@@ -1,0 +1,82 @@
+"""A run → a folder that stands alone, with what its samples score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import LangevinError
+from ..recipe.load import validate
+from ..store.card import command, model_card, training_command
+from ..store.export import (
+    ExportConfig,
+    ExportMetrics,
+    describe,
+    new_export,
+    write_about,
+    write_samples,
+)
+from ..store.folder import RunFolder
+from ..store.samples import Sample
+from ..tasks.scoring import evaluate
+from ..training.loop import prepare_device
+from ..training.session import Begin, Selection, open_run_task, select
+
+ALL = Selection()
+
+
+def export(
+    path: Path, out: Path, selection: Selection = ALL, *, float16: bool = False,
+    overwrite: bool = False, measure: bool = True, begin: Begin = lambda n: lambda: None,
+) -> ExportConfig:
+    """Write the chosen samples of a run into a folder that needs nothing else.
+
+    With `measure` the samples as they are written are evaluated on the test split (and, for
+    float16, as they were) where the data are there; otherwise the metrics are those that the run
+    noted while it trained.
+    """
+    folder, out = RunFolder(path), out.resolve()
+    with new_export(out, overwrite=overwrite) as making:
+        samples, _ = select(folder, selection)
+        written = write_samples(making, samples, float16=float16)
+        found = measured(folder, written, samples if float16 else [], begin) if measure else None
+        config = describe(folder, len(samples), float16=float16)
+        config = config.model_copy(update={"metrics": found or noted(folder)})
+        run = path.resolve().name
+        commands = [training_command(folder, run), command(
+            "export", run, out.name, select=selection.how, samples=selection.samples,
+            discard=selection.discard or None, float16=float16 or None,
+        )]
+        card = model_card(config, out.name, validate(config.recipe).to_toml(), commands)
+        return write_about(making, config, folder.vocabulary, card)
+
+
+def measured(
+    folder: RunFolder, written: Sequence[Sample], before: Sequence[Sample], begin: Begin
+) -> ExportMetrics | None:
+    """Of the written samples, and of those before they were rounded; None without the data."""
+    try:
+        task = open_run_task(folder)
+    except LangevinError:
+        return None
+    split = "test" if "test" in task.splits else "valid"
+    model = task.build_model().to(prepare_device(folder.recipe))
+    advance = begin(len(written) + len(before))
+    now = evaluate(task, model, written, split, advance)
+    whole = evaluate(task, model, before, split, advance)["averaged"] if before else None
+    return ExportMetrics(
+        split=split, source="evaluated when it was exported", samples=len(written),
+        single=now["single"], averaged=now["averaged"], averaged_float32=whole,
+    )
+
+
+def noted(folder: RunFolder) -> ExportMetrics | None:
+    """What the run noted of its running average on validation while it trained."""
+    progress = folder.progress()
+    lines = [line for line in progress.history if line.average] if progress else []
+    if not lines or folder.chains:
+        return None
+    return ExportMetrics(
+        split="valid", source="noted while training, all samples", samples=len(lines),
+        single=lines[-1].valid, averaged=lines[-1].average or {},
+    )
