@@ -144,7 +144,8 @@ def test_cache_tells_texts_layers_and_encoders_apart(encoder, copy, tmp_path):
 
 
 @pytest.mark.parametrize(("pattern", "damage"), [
-    ("*.states", lambda raw: raw[:-1]), ("*.safetensors", lambda raw: raw[:50]),
+    ("*.states", lambda raw: raw[:-1]), ("*.states", lambda raw: raw + b"12"),
+    ("*.safetensors", lambda raw: raw[:50]),
     ("*.safetensors", lambda raw: b""),
 ])  # fmt: skip
 def test_a_damaged_cache_is_computed_again(encoder, tmp_path, pattern, damage):
@@ -166,11 +167,12 @@ def test_cache_is_bounded_and_the_longest_unused_go(encoder, tmp_path):
     (first,) = tmp_path.glob("*.states")
     encoder.encode(sets[1], cache)
     (second,) = set(tmp_path.glob("*.states")) - {first}
-    for path in tmp_path.iterdir():  # the clock of files is coarse
-        os.utime(path, (1, 1))
+    for path in tmp_path.iterdir():  # the first is the older one, until it is read again
+        os.utime(path, (1, 1) if path.stem == first.stem else (2, 2))
     encoder.encode(sets[0], cache)
     encoder.encode(sets[2], cache)
     assert first.exists()
+    assert first.with_suffix(".safetensors").exists()
     assert not second.exists()
     assert (tmp_path / "mine.txt").exists()
     with pytest.raises(LangevinError, match=r"at most 1,000 bytes for .* have"):

@@ -93,6 +93,7 @@ class StateCache:
             # copied where written to: torch wants memory that may be
             states = np.memmap(path, np.dtype("<f2"), "c", shape=(tokens, width))
             os.utime(path)
+            os.utime(path.with_suffix(FACTS))
         except (OSError, KeyError, ValueError, IndexError, SafetensorError):
             return None
         return States(states, ends, means)
