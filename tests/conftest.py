@@ -18,15 +18,28 @@ from langevin.report.terminal import messages, screen
 from langevin.training.session import start
 from paper.__main__ import app as paper_app
 from tests.classifier_runs import classifier_run
+from tests.own_data import write_own_data
 
 __all__ = ["classifier_run"]
 
 torch.set_num_threads(1)
 
-SENTENCE = "The French were near. It was a clear night, and the snow lay deep on the road to Bogucharovo. "
+SENTENCE = (
+    "The French were near. It was a clear night, and the snow lay deep on the road to Bogucharovo. "
+)
 TINY = [
-    "hidden=8", "layers=1", "batch_size=4", "window=10", "epochs=2", "burn_in=1", "sample_every=0.25",
-    "patience=none", "threads=1", "parts=[80,10,10]", "split=contiguous", "burn_in_temperature=none",
+    "hidden=8",
+    "layers=1",
+    "batch_size=4",
+    "window=10",
+    "epochs=2",
+    "burn_in=1",
+    "sample_every=0.25",
+    "patience=none",
+    "threads=1",
+    "parts=[80,10,10]",
+    "split=contiguous",
+    "burn_in_temperature=none",
 ]
 SET = [argument for override in TINY for argument in ("--set", override)]
 """The same on the command line."""
@@ -64,7 +77,9 @@ def in_process(monkeypatch, capsys, commands: Typer):
     def call(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["langevin", *map(str, arguments)])
         for console in (screen, messages):
-            monkeypatch.setattr(console, "_width", 200)  # test processes may come with a narrow terminal
+            monkeypatch.setattr(
+                console, "_width", 200
+            )  # test processes may come with a narrow terminal
         capsys.readouterr()
         code: object = 0
         try:
@@ -93,7 +108,9 @@ def paper(monkeypatch, capsys):
 def own_process(module: str):
     """Runs a module in a process of its own, on one thread."""
 
-    def call(*arguments: object, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
+    def call(
+        *arguments: object, timeout: float = 120, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", module, *map(str, arguments)]
         env = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200", "NO_COLOR": "1"} | environment
         return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
@@ -115,10 +132,19 @@ def paper_process():
 
 @pytest.fixture
 def real_data(monkeypatch) -> Path:
-    """The folder of data sets that may not be shipped: LANGEVIN_DATA, or `shared/data` beside the repository."""
+    """Data sets that may not be shipped: LANGEVIN_DATA, or `shared/data` beside the repository."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     folder = Path(os.environ.get("LANGEVIN_DATA", beside))
     if not folder.is_dir():
         pytest.skip("the data sets are not there; set LANGEVIN_DATA")
     monkeypatch.setenv("LANGEVIN_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def own_data(tmp_path, monkeypatch) -> Path:
+    """Texts, questions and vectors of our own in the place of Penn Treebank, TREC, word2vec."""
+    folder = tmp_path / "own_data"
+    folder.mkdir()
+    write_own_data(folder, monkeypatch)
     return folder

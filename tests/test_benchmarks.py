@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import captioning, epochs
+from benchmarks import captioning, epochs, reading
 from benchmarks.report import between_markers, markdown
 from benchmarks.shapes import SHAPES, network
 from benchmarks.timing import Contender, fastest, interleave, ratio, summary
@@ -193,3 +193,19 @@ def test_a_pair_without_its_data_is_not_measured(tmp_path, monkeypatch, capsys):
     assert epochs.epoch_contenders(pair) == []
     assert "flickr8k is not there" in capsys.readouterr().err
     assert row(pair.title, {}, pair.sampler, pair.optimiser, at_most=(1.1, 1.0))["verdict"] == "not measured"
+
+
+def test_reading_is_measured_and_within_its_bounds(tmp_path):
+    """The recorded run keeps the promise of three bytes a byte, and rows cost no memory."""
+    reading.write_text(tmp_path / "t.txt", 20_000)
+    assert reading.work("word", tmp_path / "t.txt")["tokens"] > 1000
+    reading.write_table(tmp_path / "t.csv", 30)
+    assert reading.work("table", tmp_path / "t.csv")["rows"] == 30
+    cases = json.loads((ROOT / "results" / "bench-reading.json").read_text())["cases"]
+    texts = {name: case for name, case in cases.items() if " by " in name}
+    assert len(texts) == 3
+    assert all(case["memory_per_byte"] < 3 for case in texts.values())
+    few, many = (case for name, case in cases.items() if "rows" in name)
+    assert many["rows"] >= 10 * few["rows"]
+    assert many["memory_bytes"] < 2 * few["memory_bytes"]
+    assert many["rows"] / many["processor_seconds"] > 10_000

@@ -70,7 +70,7 @@ def make_folder(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Flush the list of a folder's files: what was renamed or removed stays so after a power cut."""
+    """Flush the list of a folder's files: what was renamed stays so after a power cut."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:  # it may be written but not listed; Windows opens none
@@ -89,8 +89,8 @@ def listed_name(name: object, pattern: re.Pattern[str], source: Path) -> str:
     if isinstance(name, str) and pattern.fullmatch(name):
         return name
     raise LangevinError(
-        f"expected names like those that langevin gives in {source}, got {name!r}; nothing was read "
-        f"or removed there, bring back the file as it was written"
+        f"expected names like those that langevin gives in {source}, got {name!r}; nothing was "
+        f"read or removed there, bring back the file as it was written"
     )
 
 

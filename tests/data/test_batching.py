@@ -3,7 +3,13 @@ import itertools
 import pytest
 import torch
 
-from langevin.data.batching import RandomBatches, SuccessiveBatches, split_contiguous, split_streams, streams_of
+from langevin.data.batching import (
+    RandomBatches,
+    SuccessiveBatches,
+    split_contiguous,
+    split_streams,
+    streams_of,
+)
 from langevin.errors import LangevinError
 
 
@@ -39,7 +45,9 @@ def test_random_windows_are_uniform_and_depend_on_epoch_and_index_only():
 def test_stream_split_is_along_time():
     parts = split_streams(torch.arange(1001), rows=10, window=5, parts=(10, 5, 5))
     assert [p.shape for p in parts.values()] == [(10, 51), (10, 26), (10, 26)]
-    assert parts["valid"][0, 0] == parts["train"][0, -1]  # the last target of training is the first input after it
+    assert (
+        parts["valid"][0, 0] == parts["train"][0, -1]
+    )  # the last target of training is the first input after it
     assert parts["test"][3, 0] == 3 * 100 + 75
 
 
@@ -61,7 +69,9 @@ def test_small_types_are_kept_and_widened_in_batches():
     sequence = torch.arange(103, dtype=torch.uint8)
     batches = SuccessiveBatches.of(sequence, 4, 7)
     assert batches.streams.dtype == batches.sequence.dtype == torch.uint8
-    assert batches.streams.untyped_storage().data_ptr() == sequence.untyped_storage().data_ptr()  # no copy
+    assert (
+        batches.streams.untyped_storage().data_ptr() == sequence.untyped_storage().data_ptr()
+    )  # no copy
     assert torch.equal(batches.sequence, sequence[:101])
     read = [*batches.batch(0, 0), batches.rest, *RandomBatches(sequence, 2, 5, 0).batch(0, 0)]
     assert {part.dtype for part in read} == {torch.int64}

@@ -1,9 +1,17 @@
-"""Batches hold every sentence once an epoch, pad little, and depend on nothing but (seed, epoch, index)."""
+"""Batches hold every sentence once an epoch, pad little, depend on (seed, epoch, index) alone."""
 
 import pytest
 import torch
 
-from langevin.data.buckets import PADDING, ROWS, Buckets, by_length, in_length_order, lengths_of, pad
+from langevin.data.buckets import (
+    PADDING,
+    ROWS,
+    Buckets,
+    by_length,
+    in_length_order,
+    lengths_of,
+    pad,
+)
 from langevin.data.sentences import KNOWN, read_corpus_of_sentences
 
 
@@ -36,7 +44,9 @@ def test_batches_are_a_function_of_seed_epoch_and_index():
 
 
 def test_padding_fills_the_end_of_rows():
-    tokens, lengths = pad([torch.tensor([5, 6]), torch.tensor([], dtype=torch.long), torch.tensor([7])])
+    tokens, lengths = pad(
+        [torch.tensor([5, 6]), torch.tensor([], dtype=torch.long), torch.tensor([7])]
+    )
     assert tokens.tolist() == [[5, 6], [PADDING, PADDING], [7, PADDING]]
     assert lengths.tolist() == [2, 0, 1]
     assert pad([torch.tensor([], dtype=torch.long)])[0].shape == (1, 1)

@@ -35,10 +35,16 @@ def test_images_without_features_are_counted(tmp_path):
     names = (tmp_path / "features_names.txt").read_text().split()[2:]
     (tmp_path / "features_names.txt").write_text("\n".join(names))
     captions, features = open_captioned(str(path), None)
-    with pytest.raises(LangevinError, match=r"2 of 27 images of the train split have no features.*'train0.jpg'"):
+    with pytest.raises(
+        LangevinError, match=r"2 of 27 images of the train split have no features.*'train0.jpg'"
+    ):
         images_with_features(captions, features, allow_missing=False)
     kept = images_with_features(captions, features, allow_missing=True)
-    assert {split: len(names) for split, names in kept.items()} == {"train": 25, "valid": 9, "test": 9}
+    assert {split: len(names) for split, names in kept.items()} == {
+        "train": 25,
+        "valid": 9,
+        "test": 9,
+    }
 
 
 def test_features_must_be_found(tmp_path):
@@ -61,7 +67,9 @@ def test_a_known_set_with_json_and_features_of_one_s_own(tmp_path, monkeypatch):
     from tests.data.test_captions import karpathy
 
     monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
-    with pytest.raises(LangevinError, match=r"flickr30k is not there.*dataset_flickr30k.json \(29,000"):
+    with pytest.raises(
+        LangevinError, match=r"flickr30k is not there.*dataset_flickr30k.json \(29,000"
+    ):
         open_captioned("flickr30k", None)
     folder = tmp_path / "flickr30k"
     folder.mkdir()
@@ -89,10 +97,17 @@ def flickr30k(tmp_path, monkeypatch):
 
 def test_a_known_set_as_token_lines_with_features_beside(flickr30k):
     captions, features = open_captioned("flickr30k", None)
-    assert {split: len(names) for split, names in captions.splits.items()} == {"train": 27, "valid": 9, "test": 9}
+    assert {split: len(names) for split, names in captions.splits.items()} == {
+        "train": 27,
+        "valid": 9,
+        "test": 9,
+    }
     assert features.source == str(flickr30k / "features.npy")
     assert DATASETS["flickr30k"].state()["state"] == "found"
-    assert images_with_features(captions, features, allow_missing=False)["test"] == captions.splits["test"]
+    assert (
+        images_with_features(captions, features, allow_missing=False)["test"]
+        == captions.splits["test"]
+    )
     (flickr30k / "features.npy").rename(flickr30k / "resnet50_pool5_f16.npy")
     (flickr30k / "features_names.txt").rename(flickr30k / "resnet50_names.txt")
     shutil.copy(flickr30k / "resnet50_pool5_f16.npy", flickr30k / "others.npy")
@@ -106,7 +121,9 @@ def test_token_lines_of_a_known_set_need_lists_and_features(flickr30k):
     (flickr30k / "more.npy").unlink()
     (flickr30k / "features.npy").unlink()
     assert DATASETS["flickr30k"].state()["state"] == "missing"
-    with pytest.raises(LangevinError, match=r"flickr30k is not there: looked for .*resnet50_pool5_f16.npy"):
+    with pytest.raises(
+        LangevinError, match=r"flickr30k is not there: looked for .*resnet50_pool5_f16.npy"
+    ):
         open_captioned("flickr30k", None)
     (flickr30k / "val.txt").unlink()
     with pytest.raises(LangevinError, match="expected the image list of the valid split"):
@@ -118,18 +135,28 @@ def test_lists_of_a_known_set_are_read_like_others(tmp_path, monkeypatch):
     folder = tmp_path / "tiny"
     folder.mkdir()
     write_tiny(folder)
-    names = {"captions": "tiny.token.txt", "train": "tiny.trainImages.txt", "valid": "tiny.devImages.txt",
-             "test": "tiny.testImages.txt", "names": "features_names.txt", "features": "features.npy"}  # fmt: skip
+    names = {
+        "captions": "tiny.token.txt",
+        "train": "tiny.trainImages.txt",
+        "valid": "tiny.devImages.txt",
+        "test": "tiny.testImages.txt",
+        "names": "features_names.txt",
+        "features": "features.npy",
+    }
     files = {key: File(name, 0, "", "") for key, name in names.items()}
     monkeypatch.setitem(DATASETS, "tiny", DataSet("tiny", "", "", "", files))
     assert len(open_captioned("tiny", None)[0].splits["test"]) == 9
     (folder / "tiny.testImages.txt").write_bytes(b"\xe9.jpg\n")
-    with pytest.raises(LangevinError, match=r"expected UTF-8 in .*tiny.testImages.txt, got the byte 0xe9 at 0"):
+    with pytest.raises(
+        LangevinError, match=r"expected UTF-8 in .*tiny.testImages.txt, got the byte 0xe9 at 0"
+    ):
         open_captioned("tiny", None)
 
 
 def test_an_unknown_corpus_is_told_the_known_ones():
-    with pytest.raises(LangevinError, match=r"at flickr9k, which is not there; .* one of flickr8k, flickr30k"):
+    with pytest.raises(
+        LangevinError, match=r"at flickr9k, which is not there; .* one of flickr8k, flickr30k"
+    ):
         open_captioned("flickr9k", None)
 
 
@@ -137,7 +164,10 @@ def test_an_unknown_corpus_is_told_the_known_ones():
 def test_flickr8k_is_the_official_one(real_data):
     captions, features = open_captioned("flickr8k", None)
     assert {split: len(names) for split, names in captions.splits.items()} == {
-        "train": 6000, "valid": 1000, "test": 1000}
+        "train": 6000,
+        "valid": 1000,
+        "test": 1000,
+    }
     assert features.values.shape == (8091, 2048)
     vocabulary = build_vocabulary(captions, 5)
     assert len(vocabulary) == 2537 + 3

@@ -14,8 +14,14 @@ def karpathy(folder, key="raw"):
     captions = read_captions(write_tiny(folder))
     kind = {name: split for split, names in captions.splits.items() for name in names}
     images = [
-        {"filename": name, "split": {"valid": "val"}.get(kind[name], kind[name]),
-         "sentences": [{"raw": text} if key == "raw" else {"tokens": words_of(text, "plain")} for text in texts]}
+        {
+            "filename": name,
+            "split": {"valid": "val"}.get(kind[name], kind[name]),
+            "sentences": [
+                {"raw": text} if key == "raw" else {"tokens": words_of(text, "plain")}
+                for text in texts
+            ],
+        }
         for name, texts in captions.texts.items()
     ]
     images[0]["split"] = "restval"  # his name for images that join the training split
@@ -32,7 +38,11 @@ def test_words_are_lower_case_letters_and_digits():
 
 def test_token_lines_and_lists(tmp_path):
     captions = read_captions(write_tiny(tmp_path))
-    assert {split: len(names) for split, names in captions.splits.items()} == {"train": 27, "valid": 9, "test": 9}
+    assert {split: len(names) for split, names in captions.splits.items()} == {
+        "train": 27,
+        "valid": 9,
+        "test": 9,
+    }
     assert captions.texts["dev4.jpg"][0] == "A cat sleeps ."
     assert read_captions(tmp_path) == captions  # the folder does as well
 
@@ -81,14 +91,32 @@ def change(path, old, new):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda f: (f / "tiny.devImages.txt").unlink(), "expected the image list of the valid split"),
-        (lambda f: (f / "tiny.testImages.txt").write_text("other.jpg\n"), "1 of 1 images of the test split have no"),
-        (lambda f: (f / "tiny.testImages.txt").write_text("test0.jpg\ntest0.jpg\n"), "'test0.jpg' is listed twice"),
+        (
+            lambda f: (f / "tiny.devImages.txt").unlink(),
+            "expected the image list of the valid split",
+        ),
+        (
+            lambda f: (f / "tiny.testImages.txt").write_text("other.jpg\n"),
+            "1 of 1 images of the test split have no",
+        ),
+        (
+            lambda f: (f / "tiny.testImages.txt").write_text("test0.jpg\ntest0.jpg\n"),
+            "'test0.jpg' is listed twice",
+        ),
         (lambda f: change(f / "tiny.token.txt", "train1.jpg#0\t", "train1.jpg#0 "), "in line 4 of"),
         (lambda f: (f / "tiny.token.txt").write_bytes(b"a.jpg#0\t\xff\n"), "expected UTF-8"),
-        (lambda f: (f / "tiny.token.txt").unlink(), "which is not there; pass a .*, or one of flickr8k, flickr30k"),
-        (lambda f: (f / "tiny.testImages.txt").write_bytes(b"caf\xe9.jpg\n"), "UTF-8 in .*testImages.txt, got .* 0xe9"),
-        (lambda f: add(f / "tiny.testImages.txt", "dev3.jpg\n"), "got 'dev3.jpg' in both valid and test"),
+        (
+            lambda f: (f / "tiny.token.txt").unlink(),
+            "which is not there; pass a .*, or one of flickr8k, flickr30k",
+        ),
+        (
+            lambda f: (f / "tiny.testImages.txt").write_bytes(b"caf\xe9.jpg\n"),
+            "UTF-8 in .*testImages.txt, got .* 0xe9",
+        ),
+        (
+            lambda f: add(f / "tiny.testImages.txt", "dev3.jpg\n"),
+            "got 'dev3.jpg' in both valid and test",
+        ),
         (lambda f: (f / "tiny.token.txt").write_text(""), "it is empty"),
     ],
 )
@@ -119,7 +147,9 @@ def test_an_image_of_two_splits_is_refused(tmp_path):
     path, _ = karpathy(tmp_path)
     images = json.loads(path.read_text())["images"]
     path.write_text(json.dumps({"images": [*images, images[1] | {"split": "test"}]}))
-    with pytest.raises(LangevinError, match=r"got 'train1.jpg' in both train and test; take it off"):
+    with pytest.raises(
+        LangevinError, match=r"got 'train1.jpg' in both train and test; take it off"
+    ):
         read_captions(path)
 
 

@@ -17,7 +17,8 @@ def test_war_and_peace_is_the_paper_s():
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(b"", "empty"), (b"  \n ", "empty"), (b"ELF\0\1", "binary")],
+    ("content", "message"),
+    [(b"", "empty"), (b"  \n ", "empty"), (b"ELF\0\1", "binary")],
     ids=["empty", "blank", "binary"],
 )
 def test_useless_files_are_refused(tmp_path, content, message):
@@ -45,8 +46,10 @@ def test_only_regular_files_are_read(tmp_path, monkeypatch):
                 read_corpus(name)
 
 
-@pytest.mark.parametrize(("name", "message"), [
-    ("x" * 300, "a name that is too long"), ("a\0b", "a name with a zero byte in it")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("x" * 300, "a name that is too long"), ("a\0b", "a name with a zero byte in it")],
+)
 def test_names_that_no_file_can_have(name, message):
     with pytest.raises(LangevinError, match=message):
         read_corpus(name)

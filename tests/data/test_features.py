@@ -25,7 +25,9 @@ def write_npz(folder):
 
 
 def write_matrix(folder):
-    safetensors.numpy.save_file({"features": ROWS}, folder / "f.safetensors", {"names": json.dumps(NAMES)})
+    safetensors.numpy.save_file(
+        {"features": ROWS}, folder / "f.safetensors", {"names": json.dumps(NAMES)}
+    )
     return folder / "f.safetensors"
 
 
@@ -58,7 +60,10 @@ def test_bad_features_are_refused(tmp_path):
 
     refused("3 rows but 2 names", names=NAMES[:2])
     refused("'a.jpg' has more than one row", names=["a.jpg", "b.jpg", "a.jpg"])
-    refused(r"1 of 3 rows .* too large for float32, first row 2 \('c.jpg'\)", rows=np.diag([1, 2, 1e300]))
+    refused(
+        r"1 of 3 rows .* too large for float32, first row 2 \('c.jpg'\)",
+        rows=np.diag([1, 2, 1e300]),
+    )
     refused("got torch.int64", rows=ROWS.astype(np.int64))
     refused(r"shape \[3, 2, 2\]", rows=ROWS.reshape(3, 2, 2))
     holes = ROWS.copy()
@@ -80,9 +85,15 @@ def test_files_that_hold_no_features_are_refused(tmp_path):
     with pytest.raises(LangevinError, match="expected one array of features"):
         read_features(tmp_path / "two.npz")
     safetensors.numpy.save_file(dict(zip(NAMES, ROWS, strict=True)), tmp_path / "v.safetensors")
-    with pytest.raises(LangevinError, match=r"expected one matrix of features, got tensors of \[\[4\], \[4\], \[4\]\]"):
+    with pytest.raises(
+        LangevinError,
+        match=r"expected one matrix of features, got tensors of \[\[4\], \[4\], \[4\]\]",
+    ):
         read_features(tmp_path / "v.safetensors")
-    for name, words in {"absent.npy": "which is not there", "x" * 300 + ".npy": "File name too long"}.items():
+    for name, words in {
+        "absent.npy": "which is not there",
+        "x" * 300 + ".npy": "File name too long",
+    }.items():
         with pytest.raises(LangevinError, match=words):
             read_features(tmp_path / name)
     with pytest.raises(LangevinError, match=r"expected features as \.npy"):
@@ -109,14 +120,18 @@ def test_contents_are_refused_like_files(tmp_path):
     assert features_from_bytes(raw, names, "f.npy").names == NAMES
     with pytest.raises(LangevinError, match=r"f.npy cannot be read as image features"):
         features_from_bytes(raw[:-9], names, "f.npy")
-    with pytest.raises(LangevinError, match=r"expected UTF-8 in the names of f.npy, got the byte 0xe9 at 0"):
+    with pytest.raises(
+        LangevinError, match=r"expected UTF-8 in the names of f.npy, got the byte 0xe9 at 0"
+    ):
         features_from_bytes(raw, b"\xe9.jpg\nb.jpg\nc.jpg", "f.npy")
 
 
 @pytest.mark.parametrize("names", ["{", '{"a": 1}', '"abc"', "[1, 2, 3]", "null"])
 def test_names_in_the_metadata_must_be_a_list_of_strings(tmp_path, names):
     safetensors.numpy.save_file({"features": ROWS}, tmp_path / "f.safetensors", {"names": names})
-    with pytest.raises(LangevinError, match=r"f.safetensors cannot be read .* a JSON list of strings, got"):
+    with pytest.raises(
+        LangevinError, match=r"f.safetensors cannot be read .* a JSON list of strings, got"
+    ):
         read_features(tmp_path / "f.safetensors")
 
 
@@ -128,7 +143,7 @@ def test_files_of_names_may_begin_with_a_mark_and_names_have_spaces(tmp_path):
 
 
 def test_a_long_name_has_no_names_beside_it(tmp_path):
-    """The names would be in a file whose name is longer still, which the system refuses to look for."""
+    """The names would be in a file of a longer name still, which the system will not look for."""
     path = tmp_path / ("x" * 250 + ".npy")
     np.save(path, ROWS)
     assert read_features(path, named=False).names == ["row 0", "row 1", "row 2"]
@@ -136,11 +151,15 @@ def test_a_long_name_has_no_names_beside_it(tmp_path):
 
 def test_bad_files_of_names_are_refused(tmp_path):
     path, names = write_npy(tmp_path), tmp_path / "f_names.txt"
-    with pytest.raises(LangevinError, match=r"expected image names at .*absent.txt, got no file that can be read"):
+    with pytest.raises(
+        LangevinError, match=r"expected image names at .*absent.txt, got no file that can be read"
+    ):
         read_features(path, tmp_path / "absent.txt")
     names.write_bytes("caf\xe9.jpg\nb.jpg\nc.jpg".encode("latin-1"))
     for given in (None, names):
-        with pytest.raises(LangevinError, match=r"expected UTF-8 in .*f_names.txt, got the byte 0xe9 at 3"):
+        with pytest.raises(
+            LangevinError, match=r"expected UTF-8 in .*f_names.txt, got the byte 0xe9 at 3"
+        ):
             read_features(path, given)
     names.write_text("\n")
     with pytest.raises(LangevinError, match="3 rows but 0 names"):
@@ -151,7 +170,9 @@ def test_bad_files_of_names_are_refused(tmp_path):
 def test_names_given_beside_those_in_the_file_are_refused(tmp_path, write):
     names = tmp_path / "mine.txt"
     names.write_text("x.jpg\ny.jpg\nz.jpg\n")
-    with pytest.raises(LangevinError, match=r"expected no names beside those .* carries, got .*mine.txt"):
+    with pytest.raises(
+        LangevinError, match=r"expected no names beside those .* carries, got .*mine.txt"
+    ):
         read_features(write(tmp_path), names)
     assert read_features(write_npy(tmp_path), names).names == ["x.jpg", "y.jpg", "z.jpg"]
 
@@ -185,5 +206,7 @@ def test_the_hash_sees_numbers_names_and_large_files(monkeypatch):
     monkeypatch.setattr(image_features, "HASHED_WHOLE", 100)
     monkeypatch.setattr(image_features, "BLOCK", 16)
     sampled = ImageFeatures(names, values, "x").sha256()
-    assert sampled != ImageFeatures(names, other, "x").sha256()  # the last block is among those hashed
+    assert (
+        sampled != ImageFeatures(names, other, "x").sha256()
+    )  # the last block is among those hashed
     assert sampled == ImageFeatures(list(names), values.clone(), "y").sha256()

@@ -57,19 +57,28 @@ def test_orientation_of_rows_and_columns(tmp_path):
 @pytest.mark.parametrize(
     ("mode", "fill", "name", "expected"),
     [
-        ("L", 120, "grey.png", (120, 120, 120)), ("L", 120, "grey.jpg", (120, 120, 120)),
-        ("1", 1, "bit.png", (255, 255, 255)), ("CMYK", (0, 255, 255, 0), "x.jpg", (254, 0, 0)),
-        ("CMYK", (0, 255, 255, 0), "x.tif", (255, 0, 0)), ("P", 7, "palette.png", None),
-        ("RGBA", (*COLOUR, 255), "solid.png", COLOUR), ("RGBA", (*COLOUR, 0), "clear.png", (255, 255, 255)),
-        ("RGBA", (0, 0, 0, 51), "faint.png", (204, 204, 204)), ("LA", (40, 255), "greyalpha.png", (40, 40, 40)),
-        ("I;16", 120 * 257, "deep.png", (120, 120, 120)), ("I;16", 120 * 257, "deep.tif", (120, 120, 120)),
-        ("I;16", 120 * 257, "deep.pgm", (120, 120, 120)), ("I", 120 * 257, "deep32.tif", (120, 120, 120)),
+        ("L", 120, "grey.png", (120, 120, 120)),
+        ("L", 120, "grey.jpg", (120, 120, 120)),
+        ("1", 1, "bit.png", (255, 255, 255)),
+        ("CMYK", (0, 255, 255, 0), "x.jpg", (254, 0, 0)),
+        ("CMYK", (0, 255, 255, 0), "x.tif", (255, 0, 0)),
+        ("P", 7, "palette.png", None),
+        ("RGBA", (*COLOUR, 255), "solid.png", COLOUR),
+        ("RGBA", (*COLOUR, 0), "clear.png", (255, 255, 255)),
+        ("RGBA", (0, 0, 0, 51), "faint.png", (204, 204, 204)),
+        ("LA", (40, 255), "greyalpha.png", (40, 40, 40)),
+        ("I;16", 120 * 257, "deep.png", (120, 120, 120)),
+        ("I;16", 120 * 257, "deep.tif", (120, 120, 120)),
+        ("I;16", 120 * 257, "deep.pgm", (120, 120, 120)),
+        ("I", 120 * 257, "deep32.tif", (120, 120, 120)),
     ],
 )
 def test_every_kind_of_pixel(tmp_path, mode, fill, name, expected):
     picture = Image.new(mode, (30, 20), fill)
     if mode == "P":
-        picture.putpalette([value for colour in range(256) for value in (colour, 2 * colour % 256, 9)])
+        picture.putpalette(
+            [value for colour in range(256) for value in (colour, 2 * colour % 256, 9)]
+        )
         expected = (7, 14, 9)
     picture.save(tmp_path / name)
     assert colours(tmp_path / name) == pytest.approx(expected, abs=1.5)
@@ -84,7 +93,9 @@ def test_a_palette_with_a_transparent_colour(tmp_path):
 
 def test_exif_orientation_is_followed(tmp_path):
     picture = Image.new("RGB", (80, 40), "black")
-    picture.paste("white", (0, 0, 40, 40))  # white on the left; turned by 90° clockwise it is at the top
+    picture.paste(
+        "white", (0, 0, 40, 40)
+    )  # white on the left; turned by 90° clockwise it is at the top
     exif = Image.Exif()
     exif[274] = 6
     picture.save(tmp_path / "x.jpg", exif=exif, quality=95)
@@ -106,9 +117,14 @@ def test_what_is_no_picture_is_refused(tmp_path):
     (tmp_path / "empty.jpg").write_bytes(b"")
     Image.new("F", (4, 4), 0.5).save(tmp_path / "float.tif")
     for name, words in [
-        ("cut.png", "cannot read the picture"), ("broken.png", "cannot read the picture"),
-        ("cut.jpg", "truncated"), ("text.jpg", "not a picture"), ("empty.jpg", "not a picture"),
-        ("float.tif", "floating-point"), (".", "a folder"), ("nowhere.jpg", "not there"),
+        ("cut.png", "cannot read the picture"),
+        ("broken.png", "cannot read the picture"),
+        ("cut.jpg", "truncated"),
+        ("text.jpg", "not a picture"),
+        ("empty.jpg", "not a picture"),
+        ("float.tif", "floating-point"),
+        (".", "a folder"),
+        ("nowhere.jpg", "not there"),
         ("x" * 300 + ".jpg", "File name too long"),
     ]:
         with pytest.raises(LangevinError, match=words):
@@ -120,7 +136,9 @@ def test_absurd_pictures_and_options_are_refused(tmp_path, monkeypatch):
     assert read_image(tmp_path / "line.png").shape == (3, 224, 224)
     with pytest.raises(LangevinError, match="1×5000"):
         read_image(tmp_path / "line.png", preprocess="torchvision")
-    with pytest.raises(LangevinError, match=r'"caffe" .* or "torchvision", got "keras"; name the one'):
+    with pytest.raises(
+        LangevinError, match=r'"caffe" .* or "torchvision", got "keras"; name the one'
+    ):
         read_image(tmp_path / "line.png", preprocess="keras")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     with pytest.raises(LangevinError, match="decompression bomb"):

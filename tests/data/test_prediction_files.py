@@ -1,4 +1,4 @@
-"""Files of texts keep all their columns; nothing is replaced unasked; what is wrong with a file is said."""
+"""Files of texts keep their columns; nothing is replaced unasked; what is wrong is said."""
 
 import csv
 import json
@@ -9,8 +9,16 @@ from langevin import LangevinError
 from langevin.data.prediction_files import COLUMNS, check_target, write_answers
 from langevin.data.tables import read_rows
 
-ANSWER = {"label": "place", "probability": 0.5, "std": 0.1234567, "entropy": 1.0, "mutual_information": 0.0,
-          "decision": "accept", "empty": False, "cut": False}
+ANSWER = {
+    "label": "place",
+    "probability": 0.5,
+    "std": 0.1234567,
+    "entropy": 1.0,
+    "mutual_information": 0.0,
+    "decision": "accept",
+    "empty": False,
+    "cut": False,
+}
 
 
 def write(path, content):
@@ -26,12 +34,23 @@ def test_columns_are_kept_and_answers_stand_beside_them(tmp_path):
     assert read_rows(source, "text", None, usual_label="kind").labels == rows.labels
     assert read_rows(source, "text", None, usual_label="label").labels is None
     for name in ("out.csv", "out.jsonl"):
-        write_answers(tmp_path / name, rows.columns, [ANSWER, ANSWER | {"empty": True, "decision": None}])
+        write_answers(
+            tmp_path / name, rows.columns, [ANSWER, ANSWER | {"empty": True, "decision": None}]
+        )
     with (tmp_path / "out.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
-    assert first == {"id": "7", "text": "where, is\nRome ?", "kind": "place", "predicted": "place",
-                     "probability": "0.5", "std": "0.123457", "entropy": "1.0", "mutual_information": "0.0",
-                     "decision": "accept", "note": ""}
+    assert first == {
+        "id": "7",
+        "text": "where, is\nRome ?",
+        "kind": "place",
+        "predicted": "place",
+        "probability": "0.5",
+        "std": "0.123457",
+        "entropy": "1.0",
+        "mutual_information": "0.0",
+        "decision": "accept",
+        "note": "",
+    }
     assert (second["decision"], second["note"]) == ("", "empty")
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert lines[0]["std"] == 0.123457
@@ -39,7 +58,10 @@ def test_columns_are_kept_and_answers_stand_beside_them(tmp_path):
 
 
 def test_tsv_cells_hold_no_tabs(tmp_path):
-    source = write(tmp_path / "in.jsonl", '{"text": "where\\tis\\nRome", "n": null}\n{"text": "b", "more": 3}\n')
+    source = write(
+        tmp_path / "in.jsonl",
+        '{"text": "where\\tis\\nRome", "n": null}\n{"text": "b", "more": 3}\n',
+    )
     rows = read_rows(source, "text", None)
     write_answers(tmp_path / "out.tsv", rows.columns, [ANSWER, ANSWER | {"cut": True}])
     lines = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
@@ -78,8 +100,16 @@ def test_targets_are_checked_before_the_work(tmp_path):
 def test_a_carriage_return_stays_in_its_cell(tmp_path):
     source = write(tmp_path / "in.jsonl", '{"text": "bad\\rfilm", "id": 1}\n')
     rows = read_rows(source, "text", None, reserved=COLUMNS)
-    answer = {"label": "neg", "probability": 0.9, "std": 0.1, "entropy": 0.3, "mutual_information": 0.0,
-              "decision": "accept", "empty": False, "cut": False}
+    answer = {
+        "label": "neg",
+        "probability": 0.9,
+        "std": 0.1,
+        "entropy": 0.3,
+        "mutual_information": 0.0,
+        "decision": "accept",
+        "empty": False,
+        "cut": False,
+    }
     write_answers(tmp_path / "out.csv", rows.columns, [answer])
     with (tmp_path / "out.csv").open(newline="") as file:
         (read,) = csv.DictReader(file)

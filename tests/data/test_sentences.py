@@ -1,4 +1,4 @@
-"""Files of labelled sentences in all their formats and encodings; what cannot be used is refused with what is there."""
+"""Files of labelled sentences in all formats and encodings; what cannot be used is refused."""
 
 import csv
 import json
@@ -11,7 +11,12 @@ from langevin.data.sentences import KNOWN, read_corpus_of_sentences, read_senten
 from langevin.data.tables import read_rows
 from langevin.errors import LangevinError
 
-PAIRS = [("Who wrote this ?", "person"), ('Where is Rome, "the city"?', "place"), ("", "person"), ("Né où ?", "place")]
+PAIRS = [
+    ("Who wrote this ?", "person"),
+    ('Where is Rome, "the city"?', "place"),
+    ("", "person"),
+    ("Né où ?", "place"),
+]
 
 
 def write(path, encoding="utf-8"):
@@ -37,19 +42,24 @@ def test_every_format_gives_the_same_sentences(tmp_path, ending):
     assert read.tokens == ("space" if ending == "txt" else "words")
 
 
-@pytest.mark.parametrize(("ending", "settings"), [("csv", {"delimiter": ";"}), ("tsv", {"delimiter": "\t"})])
+@pytest.mark.parametrize(
+    ("ending", "settings"), [("csv", {"delimiter": ";"}), ("tsv", {"delimiter": "\t"})]
+)
 def test_as_spreadsheets_write_them(tmp_path, ending, settings):
-    pairs = [*PAIRS, ("one line;\nand another, \"quoted\"", "place")]
+    pairs = [*PAIRS, ('one line;\nand another, "quoted"', "place")]
     with (tmp_path / f"q.{ending}").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, **settings).writerows([("text", " label"), *pairs])
     read = read_sentences(tmp_path / f"q.{ending}")
     assert list(zip(read.texts, read.labels, strict=True)) == pairs
 
 
-@pytest.mark.parametrize("rows", [
-    ["label\ttext", 'A\t"I am here .', "B\tfine", 'C\the said ."', "A\tok"],
-    ["text\tlabel", '"I am here .\tA', "fine\tB", '"he said .\tC', "ok\tA"],
-])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ["label\ttext", 'A\t"I am here .', "B\tfine", 'C\the said ."', "A\tok"],
+        ["text\tlabel", '"I am here .\tA', "fine\tB", '"he said .\tC', "ok\tA"],
+    ],
+)
 def test_a_quotation_over_several_lines_of_a_tsv_is_not_one_cell(tmp_path, rows):
     (tmp_path / "q.tsv").write_text("\n".join(rows))
     assert read_sentences(tmp_path / "q.tsv").labels == ("A", "B", "C", "A")
@@ -93,9 +103,17 @@ def test_columns_can_be_named_and_missing_ones_are_refused_with_those_that_are_t
         ("a.csv", b"text,label\n", "found none"),
         ("a.txt", b"\n\n", "found none"),
         ("a.csv", b"text,label\nhello,\n", "row 1 has none"),
-        ("a.csv", b"label,text\npos,fine\n\npos,great movie, really\n", "line 4 of .* more cells .* in quotes"),
+        (
+            "a.csv",
+            b"label,text\npos,fine\n\npos,great movie, really\n",
+            "line 4 of .* more cells .* in quotes",
+        ),
         ("a.tsv", b"label\ttext\npos\tgreat\tmovie\n", "line 2 of .* more cells .* the tabs out"),
-        ("a.csv", b'label,text\npos,fine\nneg,"dull\npos,good\n', "not valid CSV after line 2: .* mend its quotes"),
+        (
+            "a.csv",
+            b'label,text\npos,fine\nneg,"dull\npos,good\n',
+            "not valid CSV after line 2: .* mend its quotes",
+        ),
         ("a.csv", b'label,text\nneg,"dull" film\n', "not valid CSV after line 1"),
         ("a.jsonl", b'{"text": \n', "not valid JSON"),
         ("a.jsonl", b"3\n", "expected an object"),
@@ -122,8 +140,17 @@ def test_a_csv_cell_may_hold_a_very_long_text(tmp_path):
 @pytest.mark.data
 def test_the_five_sets_are_the_papers(real_data):
     sizes = {n: [len(part) for part in read_corpus_of_sentences(n).values()] for n in KNOWN}
-    assert sizes == {"mr": [10662], "cr": [3775], "subj": [10000], "mpqa": [10606], "trec": [5452, 500]}
-    empty = {n: sum(not text for part in read_corpus_of_sentences(n).values() for text in part.texts) for n in KNOWN}
+    assert sizes == {
+        "mr": [10662],
+        "cr": [3775],
+        "subj": [10000],
+        "mpqa": [10606],
+        "trec": [5452, 500],
+    }
+    empty = {
+        n: sum(not text for part in read_corpus_of_sentences(n).values() for text in part.texts)
+        for n in KNOWN
+    }
     assert empty == {"mr": 0, "cr": 4, "subj": 0, "mpqa": 3, "trec": 0}
     assert all(DATASETS[name].state()["state"] == "found" for name in KNOWN)
 

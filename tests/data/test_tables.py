@@ -64,14 +64,20 @@ def test_blocks_are_the_file_in_pieces(tmp_path, monkeypatch, name, encoding):
     monkeypatch.setattr(tables, "BLOCK", 2)
     blocks = list(read_blocks(path, usual_label="label"))
     assert [len(block.texts) for block in blocks] == [2] * (len(whole.texts) // 2) + [1] * (
-        len(whole.texts) % 2)
+        len(whole.texts) % 2
+    )
     assert joined(iter(blocks)) == whole
 
 
-@pytest.mark.parametrize(("name", "head", "row"), [
-    ("q.csv", "text,label\n", '"the snow, deep",{}\n'),
-    ("q.tsv", "text\tlabel\n", "the snow\t{}\n"),
-    ("q.jsonl", "", '{{"text": "the snow", "label": {}}}\n'), ("q.txt", "", "the snow {}\n")])
+@pytest.mark.parametrize(
+    ("name", "head", "row"),
+    [
+        ("q.csv", "text,label\n", '"the snow, deep",{}\n'),
+        ("q.tsv", "text\tlabel\n", "the snow\t{}\n"),
+        ("q.jsonl", "", '{{"text": "the snow", "label": {}}}\n'),
+        ("q.txt", "", "the snow {}\n"),
+    ],
+)
 def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch, name, head, row):
     monkeypatch.setattr(text, "CHUNK", 4096)
 

@@ -18,7 +18,9 @@ def write(folder, kind):
         np.save(folder / "v.npy", NUMBERS.astype(np.float16))
         (folder / "v.vocab.tsv").write_text("".join(f"{w}\t{i}\n" for i, w in enumerate(WORDS)))
         return folder / "v.npy"
-    rows = "".join(f"{w} {' '.join(map(str, row))}\n" for w, row in zip(WORDS, NUMBERS, strict=True))
+    rows = "".join(
+        f"{w} {' '.join(map(str, row))}\n" for w, row in zip(WORDS, NUMBERS, strict=True)
+    )
     if kind == "bin":
         parts = [WORDS[n].encode() + b" " + NUMBERS[n].tobytes() + b"\n" for n in (0, 1, 3)]
         (folder / "v.bin").write_bytes(b"3 6\n" + b"".join(parts))
@@ -44,7 +46,10 @@ def test_words_are_found_exactly_then_in_lower_case(tmp_path):
     assert vectors.find("rome") is None
     counts = {"The": 3, "Rome": 1, "rome": 4}
     assert vectors.coverage(counts, counts) == {"types": 2 / 3, "tokens": 0.5}
-    assert vectors.coverage(counts, {"Rome"}) == {"types": 1 / 3, "tokens": 1 / 8}  # a word the model cannot read
+    assert vectors.coverage(counts, {"Rome"}) == {
+        "types": 1 / 3,
+        "tokens": 1 / 8,
+    }  # a word the model cannot read
 
 
 def test_unknown_words_are_drawn_at_the_same_scale_and_from_the_seed(tmp_path):
@@ -121,4 +126,7 @@ def test_a_run_finds_its_vectors_from_anywhere(tmp_path, monkeypatch):
     path = write(tmp_path, "glove")
     monkeypatch.chdir(tmp_path)
     assert load_recipe("classify", ["vectors=v.txt"]).data.vectors == str(path)
-    assert load_recipe("classify", ["vectors=word2vec_googlenews_300d"]).data.vectors == "word2vec_googlenews_300d"
+    assert (
+        load_recipe("classify", ["vectors=word2vec_googlenews_300d"]).data.vectors
+        == "word2vec_googlenews_300d"
+    )

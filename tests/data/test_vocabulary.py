@@ -1,3 +1,4 @@
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -64,7 +65,9 @@ def test_encoding_is_long():
     assert Vocabulary.build(b"ab", "byte").encode(b"abba").dtype == torch.long
 
 
-@pytest.mark.parametrize(("size", "kind"), [(256, torch.uint8), (257, torch.int16), (32769, torch.int32)])
+@pytest.mark.parametrize(
+    ("size", "kind"), [(256, torch.uint8), (257, torch.int16), (32769, torch.int32)]
+)
 def test_long_texts_are_kept_in_the_smallest_type(size, kind):
     vocabulary = Vocabulary("word", [f"w{number}" for number in range(size)], running=True)
     encoded = vocabulary.encode_text(f"w0 w{size - 1}".encode())
@@ -72,7 +75,11 @@ def test_long_texts_are_kept_in_the_smallest_type(size, kind):
     assert vocabulary.encode_text(b"").tolist() == []
 
 
-@given(signs=st.lists(st.sampled_from(["é", "a", " ", "\n", "\r\n", "<eos>", "𝄞", "\u2028"]), max_size=40))
+@given(
+    signs=st.lists(
+        st.sampled_from(["é", "a", " ", "\n", "\r\n", "<eos>", "𝄞", "\u2028"]), max_size=40
+    )
+)
 @pytest.mark.parametrize("running", [False, True])
 def test_a_text_in_chunks_is_the_text_whole(tmp_path_factory, signs, running):
     """Letters and words that lie across the ends of chunks are neither cut nor joined."""
@@ -135,14 +142,27 @@ def test_words_that_became_unk_stay_at_hand():
     spelled = vocabulary.spell("the zebra \x1b[2J the")
     assert spelled.unknown == {2: "zebra", 3: "\x1b[2J"}
     assert vocabulary.pieces(spelled.tokens, spelled.unknown) == [
-        "<eos>", "the", "<unk:zebra>", "<unk:␛[2J>", "the"]
+        "<eos>",
+        "the",
+        "<unk:zebra>",
+        "<unk:␛[2J>",
+        "the",
+    ]
     assert vocabulary.unknown_share(spelled.tokens) == 0.5
     assert vocabulary.unknown_share(vocabulary.encode(b"\n")) == 0.0
 
 
-@pytest.mark.parametrize(("level", "tokens", "start"), [
-    ("byte", ["a", "\n"], 1), ("char", ["a", " "], 1), ("byte", ["a", "b"], 0),
-    ("word", ["a", "<unk>", "<eos>"], 2), ("word", ["a", "<unk>"], 1), ("word", ["a", "\n"], 0)])
+@pytest.mark.parametrize(
+    ("level", "tokens", "start"),
+    [
+        ("byte", ["a", "\n"], 1),
+        ("char", ["a", " "], 1),
+        ("byte", ["a", "b"], 0),
+        ("word", ["a", "<unk>", "<eos>"], 2),
+        ("word", ["a", "<unk>"], 1),
+        ("word", ["a", "\n"], 0),
+    ],
+)
 def test_where_a_text_starts(level, tokens, start):
     vocabulary = Vocabulary(level, tokens, running=level == "word" and "<eos>" not in tokens)
     assert vocabulary.spell("").tokens.tolist() == [start]
@@ -180,3 +200,23 @@ def test_words_that_were_cut_before_and_unknown_ones():
 def test_a_word_without_a_place_is_named():
     with pytest.raises(LangevinError, match=r"'dog'.*not among the 1"):
         Vocabulary("word", ["cat"]).encode_tokens(["cat", "dog"])
+
+
+@pytest.mark.parametrize("level", ["byte", "char", "word"])
+def test_reading_a_long_text_takes_less_than_three_bytes_a_byte(tmp_path, monkeypatch, level):
+    monkeypatch.setattr(text, "CHUNK", 2**16)
+    path = tmp_path / "t.txt"
+    path.write_bytes(b"the snow lay deep on the roofs\n" * 100_000)
+    long = text.Text(path)
+    short = text.Text(path.read_bytes()[:3100])
+    vocabulary = Vocabulary.build(short, level)
+    vocabulary.encode_text(short)
+    tracemalloc.start()
+    try:
+        tokens = vocabulary.encode_text(long)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(tokens) == (800_000 if level == "word" else path.stat().st_size)
+    tables = 5 * 2**20  # a number for each character of Unicode
+    assert most < 1.5 * path.stat().st_size + 2**20 + tables * (level == "char")

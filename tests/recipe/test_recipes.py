@@ -126,14 +126,13 @@ def test_every_sampler_can_be_named(name):
     assert SamplerSettings(name=name).resolved(1)[0] == name
 
 
-@pytest.mark.data
 @pytest.mark.parametrize("size", ["small", "medium", pytest.param("large", marks=pytest.mark.slow)])
-def test_penn_treebank_recipes_train_and_resume(size, real_data, tmp_path):
-    """A few steps of each size on real text; dropout and sampling joined, both kinds of batches."""
+def test_penn_treebank_recipes_train_and_resume(size, own_data, tmp_path):
+    """A few steps of each size; dropout and sampling joined, both kinds of batches."""
     from langevin.training.session import resume, start
 
     batching = "random" if size == "medium" else "successive"
-    short = ["epochs=0.002", "burn_in=0.0005", "sample_every=0.0005", "threads=1"]
+    short = ["epochs=0.04", "burn_in=0.01", "sample_every=0.01", "threads=1"]
     trainer = start(load_recipe(f"ptb-{size}-{batching}-sgld-dropout", short), tmp_path / "run")
     validate = trainer.task.log_probs
     trainer.task.log_probs = lambda *_: validate_some(trainer, validate)

@@ -223,13 +223,26 @@ def test_fold_of_a_set_with_its_own_test_is_refused(small, tmp_path):
 @pytest.mark.data
 @pytest.mark.parametrize("method", ["rmsprop-gal", "psgld-dropout"])
 def test_trec_for_a_few_steps(real_data, tmp_path, method):
-    short = ["hidden=8", "epochs=0.05", "burn_in=0.02", "sample_every=0.01", "threads=1"]
-    trainer = start(load_recipe(f"trec-{method}", short), tmp_path / "run")
+    trainer = a_few_steps_of_trec(method, tmp_path / "run", 0.01, 500)
     assert trainer.task.facts["split_sizes"] == {"train": 4907, "valid": 545, "test": 500}
     assert 0.6 < trainer.task.facts["coverage"]["types"] < 0.7
+
+
+@pytest.mark.parametrize("method", ["rmsprop-gal", "psgld-dropout"])
+def test_recipes_of_trec_train_and_resume(own_data, tmp_path, method):
+    trainer = a_few_steps_of_trec(method, tmp_path / "run", 0.2, 60)
+    assert trainer.task.facts["split_sizes"] == {"train": 450, "valid": 50, "test": 60}
+    assert 0.4 < trainer.task.facts["coverage"]["types"] < 0.6
+
+
+def a_few_steps_of_trec(method, path, step, sentences):
+    """Five times `step` epochs, evaluated and opened again."""
+    times = [f"epochs={5 * step}", f"burn_in={2 * step}", f"sample_every={step}"]
+    trainer = start(load_recipe(f"trec-{method}", ["hidden=8", "threads=1", *times]), path)
     trainer.run()
-    assert evaluate_run(tmp_path / "run", "test", Selection())["averaged"]["sentences"] == 500
-    assert resume(tmp_path / "run").finished
+    assert evaluate_run(path, "test", Selection())["averaged"]["sentences"] == sentences
+    assert resume(path).finished
+    return trainer
 
 
 @pytest.mark.data
@@ -239,7 +252,6 @@ def test_words_of_the_benchmarks_are_found_as_often_as_is_known(real_data, name,
     assert (round(100 * facts["coverage"]["types"]), round(100 * facts["coverage"]["tokens"])) == (types, tokens)
 
 
-@pytest.mark.data
-def test_fold_of_trec_is_refused(real_data):
+def test_fold_of_trec_is_refused(own_data):
     with pytest.raises(LangevinError, match="test split of its own"):
         open_task(load_recipe("trec-psgld", ["fold=1"]))

@@ -118,7 +118,8 @@ def read_captions(path: Path) -> Captions:
     if path.suffix == ".json":
         return checked(path, *parse_karpathy(path, raw), [raw])
     lists = {split: find_list(path, split) for split in SPLITS}
-    return from_token_lines(path, raw, {split: (p, open_text(p).read()) for split, p in lists.items()})
+    listed = {split: (file, open_text(file).read()) for split, file in lists.items()}
+    return from_token_lines(path, raw, listed)
 
 
 def from_token_lines(path: Path, raw: bytes, lists: dict[str, tuple[Path, bytes]]) -> Captions:

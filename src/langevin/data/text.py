@@ -1,4 +1,4 @@
-"""A text, chunk after chunk: its bytes, its letters, its words. None of them is ever there whole."""
+"""A text, chunk after chunk: its bytes, its letters, its words. Never all of it at once."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ class Vocabulary:
     def word_blocks(self, text: Text | bytes) -> Iterator[NDArray[np.int32]]:
         unknown, get = -1 if self.unknown is None else self.unknown, self.numbers.get
         for block in words_of(text, self.line_end):
-            numbers = np.fromiter((get(word, unknown) for word in block), np.int32, len(block))
+            numbers = np.fromiter(map(get, block, repeat(unknown)), np.int32, len(block))
             if unknown < 0 and (numbers < 0).any():
                 self.refuse(block[int((numbers < 0).argmax())])
             yield numbers
@@ -202,7 +203,7 @@ class Vocabulary:
         )
 
     def unknown_share(self, tokens: Tensor) -> float:
-        """Which share of the words or characters of a text is `<unk>`; ends of lines do not count."""
+        """Which share of the words or characters is `<unk>`; ends of lines do not count."""
         if self.unknown is None:
             return 0.0
         ends = (tokens == self.numbers[END]).sum() if END in self.numbers else torch.tensor(0)
