@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from langevin.posterior.temperature import (
-    Measured,
+    Estimate,
     configurational_temperature,
     kinetic_temperature,
     pooled,
@@ -47,7 +47,7 @@ def test_a_flat_direction_reads_zero():
     """Documented: where U does not confine, the reading is no temperature."""
     theta = torch.randn(100, 3, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     virials = np.array([[virial(t, torch.zeros(3), num_data=10, prior_var=None) for t in theta]])
-    assert configurational_temperature(virials, 3) == Measured(0.0, 0.0)
+    assert configurational_temperature(virials, 3) == Estimate(0.0, 0.0)
 
 
 def test_the_error_counts_dependent_draws_once():
@@ -80,6 +80,6 @@ def test_gradient_noise_makes_sghmc_hot_and_it_shows():
 
 
 def test_pooling_weighs_by_size():
-    both = pooled([(Measured(1.0, 0.1), 100), (Measured(2.0, 0.2), 300)])
+    both = pooled([(Estimate(1.0, 0.1), 100), (Estimate(2.0, 0.2), 300)])
     assert both.value == pytest.approx(1.75)
     assert both.error == pytest.approx(math.hypot(0.1 * 100, 0.2 * 300) / 400)

@@ -140,7 +140,12 @@ def test_a_flat_prior_is_not_trusted_and_an_optimiser_is_named(tiny, tmp_path):
     start(tiny("name=rmsprop", "prior_var=none", "temperature=none"), tmp_path / "r").run()
     result, _ = diagnose_runs([tmp_path / "r"])
     assert [t["trusted"] for t in result["temperatures"]] == [False]
-    assert "no temperature" in codes(result)
+    assert codes(result) == ["averaged trajectory, not a chain"]
+    for name in ("r_hat", "ess", "trend", "thinning", "autocorrelation"):
+        assert result[name] is None
+    for numbers in (*result["function"].values(), *result["layers"].values()):
+        assert numbers["r_hat"] is None
+        assert numbers["ess"] is None
 
 
 def test_a_folder_of_chains_is_one_argument(pair, tmp_path, cli):

@@ -16,7 +16,7 @@ from .diagnostics import Array, effective_sample_size
 
 
 @dataclass(frozen=True)
-class Measured:
+class Estimate:
     """A temperature and its standard error."""
 
     value: float
@@ -32,7 +32,7 @@ def virial(theta: Tensor, grad: Tensor, *, num_data: float, prior_var: float | N
     return num_data * float(theta @ grad) + (float(theta @ theta) / prior_var if prior_var is not None else 0.0)
 
 
-def configurational_temperature(virials: Array, dimensions: int) -> Measured:
+def configurational_temperature(virials: Array, dimensions: int) -> Estimate:
     """T = ⟨θ·∇U⟩/d over draws [chains, draws] of the virial of d weights.
 
     Integrating by parts, E[θ·∇U] = d·T for every U that confines θ, whatever its shape or centre. So it holds for
@@ -45,12 +45,12 @@ def configurational_temperature(virials: Array, dimensions: int) -> Measured:
     values = np.asarray(virials, float) / dimensions
     ess = effective_sample_size(values)
     independent = values.size if math.isnan(ess) else min(ess, values.size)
-    return Measured(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(independent))
+    return Estimate(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(independent))
 
 
 def kinetic_temperature(
     momentum: Tensor, *, lr: float, num_data: float, friction: float | Tensor, gain: Tensor | None = None
-) -> Measured:
+) -> Estimate:
     """T = (1 − α/2)·⟨m²/G⟩·N/lr over the weights of one tensor (G = 1 without a preconditioner).
 
     m carries the learning rate, so that its law at temperature T is N(0, lr·G·T/N). It is read half a step after the
@@ -62,11 +62,11 @@ def kinetic_temperature(
         squares = squares / gain.detach().double()
     alpha = friction.detach().double() if isinstance(friction, Tensor) else torch.tensor(friction, dtype=torch.double)
     value = float(((1 - alpha / 2) * squares).mean()) * num_data / lr
-    return Measured(value, value * math.sqrt(2 / momentum.numel()))
+    return Estimate(value, value * math.sqrt(2 / momentum.numel()))
 
 
-def pooled(parts: list[tuple[Measured, int]]) -> Measured:
+def pooled(parts: list[tuple[Estimate, int]]) -> Estimate:
     """One temperature from those of several independent tensors, weighted by their numbers of weights."""
     total = sum(size for _, size in parts)
     value = sum(part.value * size for part, size in parts) / total
-    return Measured(value, math.sqrt(sum((part.error * size) ** 2 for part, size in parts)) / total)
+    return Estimate(value, math.sqrt(sum((part.error * size) ** 2 for part, size in parts)) / total)

@@ -21,10 +21,18 @@ from ..posterior.diagnostics import (
     effective_sample_size,
     load_arviz,
     r_hat,
+    r_hat_limit,
     suggested_thinning,
+    unbiased_time,
 )
-from ..posterior.temperature import Measured, configurational_temperature, kinetic_temperature, pooled
-from ..posterior.verdict import Evidence, Warmth, judge
+from ..posterior.temperature import (
+    Estimate,
+    configurational_temperature,
+    kinetic_temperature,
+    pooled,
+)
+from ..posterior.trend import trend
+from ..posterior.verdict import Evidence, TemperatureReading, judge
 from ..recipe.schedule import Pace
 from ..samplers.psgld import gain, preconditioner_settings
 from ..samplers.santa import annealed
@@ -70,34 +78,55 @@ def diagnose_runs(
         "chains": len(chains), "draws": draws.held_out.shape[1], "discarded": discard, "gradient_batches": whole,
     }
     pace = Pace(chains[0].recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
-    warmths = temperatures(chains, draws, gradients, pace)
-    return facts | summarise(draws, warmths, clipped_share(chains)), draws
+    readings = temperatures(chains, draws, gradients, pace)
+    means = any(sample.about.get("running_mean") for chain in samples for sample in chain)
+    is_chain = bool(draws.temperature.any()) and not means
+    return facts | summarise(draws, readings, clipped_share(chains), is_chain), draws
 
 
-def summarise(draws: Draws, warmths: list[Warmth], clipped: float) -> dict[str, Any]:
-    """From arrays to numbers and words; NaN becomes None."""
+def summarise(
+    draws: Draws, readings: list[TemperatureReading], clipped: float, is_chain: bool
+) -> dict[str, Any]:
+    """From arrays to numbers and words; NaN becomes None. What is no chain has no R-hat, no ESS."""
     functions = {name: mixing_numbers(values) for name, values in draws.functions().items()}
-    growth = distance_growth(draws.projections, draws.sizes)
+    layers = {name: layer_numbers(draws, name) for name in draws.sizes}
+    evidence = evidence_of(draws, functions, readings, clipped, is_chain)
     time = median([numbers["time"] for numbers in functions.values()])
-    evidence = Evidence(
-        chains=len(draws.held_out), draws=draws.held_out.shape[1],
-        r_hat=median([numbers["r_hat"] for numbers in functions.values()]),
-        r_hat_within=max(
-            (median([r_hat(values[k : k + 1]) for values in draws.functions().values()])
-             for k in range(len(draws.held_out))), key=lambda value: (math.isnan(value), value),
-        ),
-        ess=median([numbers["ess"] for numbers in functions.values()]),
-        growth=growth, temperatures=tuple(warmths), clipped=clipped,
-    )
+    mixing = {
+        "autocorrelation": autocorrelation(draws.held_out, LAGS).tolist(), "correlation_time": time,
+        "thinning": suggested_thinning(time), "trend": evidence.trend, "r_hat": evidence.r_hat,
+        "r_hat_within": evidence.r_hat_within, "ess": evidence.ess,
+        "r_hat_limit": r_hat_limit(evidence.chains, evidence.draws, evidence.predictions),
+    }  # fmt: skip
+    if not is_chain:
+        mixing = dict.fromkeys(mixing, math.nan)
+        for numbers in (*functions.values(), *layers.values()):
+            numbers |= {key: math.nan for key in ("r_hat", "ess", "time") if key in numbers}
     result: dict[str, Any] = without_nan({
-        "function": functions, "layers": {name: layer_numbers(draws, name) for name in draws.sizes},
-        "autocorrelation": autocorrelation(draws.held_out, LAGS).tolist(),
-        "correlation_time": time, "thinning": suggested_thinning(time), "distance_growth": growth,
-        "r_hat": evidence.r_hat, "r_hat_within": evidence.r_hat_within, "ess": evidence.ess, "clipped": clipped,
-        "temperatures": [asdict(warmth) for warmth in warmths],
-        "verdict": [asdict(finding) for finding in judge(evidence)],
+        "function": functions, "layers": layers, "distance_growth": evidence.growth,
+        "clipped": clipped, "temperatures": [asdict(reading) for reading in readings],
+        "verdict": [asdict(finding) for finding in judge(evidence)], **mixing,
     })
     return result
+
+
+def evidence_of(
+    draws: Draws, functions: dict[str, dict[str, float]], readings: list[TemperatureReading],
+    clipped: float, is_chain: bool,
+) -> Evidence:
+    """The worst R-hat decides, so that the verdict and the table tell the same one."""
+    values = np.stack(list(draws.functions().values()))
+    chains, count = values.shape[1:]
+    within = [r_hat(prediction[k : k + 1]) for prediction in values for k in range(chains)]
+    return Evidence(
+        chains=chains, draws=count, predictions=len(values),
+        r_hat=largest([numbers["r_hat"] for numbers in functions.values()]),
+        r_hat_within=largest(within), trend=trend(values),
+        ess=median([numbers["ess"] for numbers in functions.values()]),
+        time=median([unbiased_time(prediction) for prediction in values]),
+        growth=distance_growth(draws.projections, draws.sizes),
+        temperatures=tuple(readings), clipped=clipped, is_chain=is_chain,
+    )
 
 
 def mixing_numbers(values: Array) -> dict[str, float]:
@@ -107,11 +136,11 @@ def mixing_numbers(values: Array) -> dict[str, float]:
     }
 
 
-def layer_numbers(draws: Draws, name: str) -> dict[str, float | int]:
-    """Worst R-hat and smallest effective sample size over the projections, mean distance, temperature."""
+def layer_numbers(draws: Draws, name: str) -> dict[str, float]:
+    """Worst R-hat and smallest effective sample size over the projections, mean distance, T."""
     projections = draws.projections[name]
     each = [projections[..., i] for i in range(projections.shape[-1])]
-    warm = Measured(math.nan, math.nan)
+    warm = Estimate(math.nan, math.nan)
     if name in draws.virials:
         warm = configurational_temperature(draws.virials[name], draws.sizes[name])
     return {
@@ -122,7 +151,7 @@ def layer_numbers(draws: Draws, name: str) -> dict[str, float | int]:
     }
 
 
-def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients, pace: Pace) -> list[Warmth]:
+def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients, pace: Pace) -> list[TemperatureReading]:
     """Configurational over the draws, and kinetic from the last checkpoints where the sampler has momenta.
 
     The configurational one is not trusted under a flat prior, which does not confine the weights.
@@ -133,17 +162,20 @@ def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients, pa
             np.sum(list(draws.virials.values()), axis=0), sum(draws.sizes[name] for name in draws.virials)
         )
         injected = float(draws.temperature.mean())
-        made.append(Warmth("configurational", injected, warm.value, warm.error, gradients.prior_var is not None))
+        trusted = gradients.prior_var is not None
+        made.append(TemperatureReading(
+            "configurational", injected, warm.value, warm.error, trusted
+        ))  # fmt: skip
     readings = [reading for chain in chains if (reading := checkpoint_kinetic(chain, pace))]
     if readings:
-        warm = pooled([(Measured(reading.measured, reading.error), 1) for reading in readings])
+        warm = pooled([(Estimate(reading.measured, reading.error), 1) for reading in readings])
         injected = sum(reading.injected for reading in readings) / len(readings)
         trusted = all(reading.trusted for reading in readings)
-        made.append(Warmth("kinetic", injected, warm.value, warm.error, trusted))
+        made.append(TemperatureReading("kinetic", injected, warm.value, warm.error, trusted))
     return made
 
 
-def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> Warmth | None:
+def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> TemperatureReading | None:
     """The kinetic temperature in the last step of a chain; None without momenta or at a learning rate of 0.
 
     Momenta carry the rates of the steps that made them: not trusted where rate or temperature moved meanwhile.
@@ -171,7 +203,7 @@ def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> Warmth | None:
     if not parts:
         return None
     measured, trusted = pooled(parts), not moved(pace, progress.step, min(frictions))
-    return Warmth("kinetic", last_injected(group), measured.value, measured.error, trusted)
+    return TemperatureReading("kinetic", last_injected(group), measured.value, measured.error, trusted)
 
 
 def moved(pace: Pace, step: int, friction: float) -> bool:
@@ -209,6 +241,11 @@ def refuse_equal_seeds(chains: list[RunFolder]) -> None:
     seed, count = Counter(chain.recipe.run.seed for chain in chains).most_common(1)[0]
     if count > 1:
         raise LangevinError(f"expected chains from different seeds, got seed {seed} {count} times; name each run once")
+
+
+def largest(values: list[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return max(known, default=math.nan)
 
 
 def median(values: list[float]) -> float:

@@ -11,7 +11,7 @@ from .terminal import table
 
 WORST = 6
 """Lines of predictions."""
-GOOD = ("mixing", "mixing within one mode")
+GOOD = ("mixing", "mixing within one mode", "averaged trajectory, not a chain")
 DOUBTS = {
     "configurational": "not trusted, no more than a hint: a flat prior does not confine the weights",
     "kinetic": "not trusted: rate or temperature moved while the momenta were made",
@@ -50,19 +50,30 @@ def temperature_table(result: dict[str, Any]) -> list[Group]:
         return []
     rows = [
         (t["kind"], figure(t["injected"], 3), with_error(t["measured"], t["error"]),
-         "" if t["trusted"] else DOUBTS[t["kind"]])
+         doubt(t))
         for t in result["temperatures"]
     ]
     batches = result["gradient_batches"]
     return [table(f"temperature (gradients of {batches} training batches)", ("", "injected", "measured", ""), rows)]
 
 
+def doubt(reading: dict[str, Any]) -> str:
+    """Why a temperature does not decide, or what one below zero means."""
+    if not reading["trusted"]:
+        return DOUBTS[reading["kind"]]
+    below = reading["measured"] is not None and reading["measured"] < 0
+    return "below zero: the gradients still push the weights outwards" if below else ""
+
+
 def verdict_lines(result: dict[str, Any]) -> list[Text]:
-    """Thinning, then one line for each finding."""
-    lags = " ".join(figure(value, 2) for value in result["autocorrelation"][1:6])
-    lines = [Text(f"autocorrelation of the held-out log-likelihood at lags 1, 2, …: {lags}")]
-    every = "none, keep them all" if result["thinning"] == 1 else f"keep every {ordinal(result['thinning'])} sample"
-    lines.append(Text(f"suggested thinning: {every}"))
+    """Thinning, where there is a chain, then one line for each finding."""
+    lines = []
+    if result["thinning"] is not None:
+        lags = " ".join(figure(value, 2) for value in result["autocorrelation"][1:6])
+        correlations = f"autocorrelation of the held-out log-likelihood at lags 1, 2, …: {lags}"
+        nth = result["thinning"]
+        every = "none, keep them all" if nth == 1 else f"keep every {ordinal(nth)} sample"
+        lines += [Text(correlations), Text(f"suggested thinning: {every}")]
     for finding in result["verdict"]:
         style = "bold green" if finding["code"] in GOOD else "bold yellow"
         lines.append(Text.assemble((f"{finding['code']}: ", style), finding["words"]))

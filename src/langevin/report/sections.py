@@ -7,7 +7,7 @@ from typing import Any
 from ..predict.draws import Draws
 from ..store.folder import RunFolder
 from .components import Html, element, figure, parts, table
-from .diagnosis import DOUBTS, ordinal, with_error
+from .diagnosis import doubt, ordinal, with_error
 from .diagnosis import figure as digits
 from .figures import Line, draw_collections, draw_learning_curves, draw_lines, draw_reliability, finish
 from .story import Story
@@ -158,10 +158,12 @@ def diagnostics(story: Story) -> Html:
     )
     warmth = table("Temperature", ("measured as", "injected", "measured", ""), [
         (t["kind"], digits(t["injected"], 3), with_error(t["measured"], t["error"]),
-         "" if t["trusted"] else DOUBTS[t["kind"]]) for t in result["temperatures"]
+         doubt(t)) for t in result["temperatures"]
     ], words=True) if result["temperatures"] else Html()
-    every = f"Suggested thinning: every {ordinal(result['thinning'])} sample."
-    thinning = element("p", every if result["thinning"] > 1 else "No thinning is needed.")
+    nth, thinning = result["thinning"], Html()
+    if nth is not None:  # None for what is no chain
+        every = f"Suggested thinning: every {ordinal(nth)} sample."
+        thinning = element("p", every if nth > 1 else "No thinning is needed.")
     return parts(verdict, thinning, trace(draws, result["split"]), mixing, layers, warmth)
 
 
