@@ -80,8 +80,10 @@ def test_what_is_cut_off_is_refused(tmp_path, cut):
                 load(path)
 
 
-@pytest.mark.parametrize("metadata", [None, {}, {"progress": "{"}, {"progress": "[]"}, {"other": "x"},
-                                      {"progress": '{"format": 2, "step": 1}'}])
+@pytest.mark.parametrize("metadata", [
+    None, {}, {"progress": "{"}, {"progress": "[]"}, {"other": "x"},
+    {"progress": '{"format": 2, "step": 1}'},
+])
 def test_one_that_says_nothing_of_the_run_is_refused(tmp_path, metadata):
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(safetensors.torch.save(TENSORS, metadata=metadata))
@@ -110,7 +112,8 @@ def test_old_ones_have_no_checksum_and_open(folder, tmp_path):
 
 
 def test_what_a_teacher_wrote_is_what_it_wrote(tmp_path):
-    path, tokens = tmp_path / "generated.safetensors", torch.arange(12, dtype=torch.int32).reshape(3, 4)
+    path = tmp_path / "generated.safetensors"
+    tokens = torch.arange(12, dtype=torch.int32).reshape(3, 4)
     save_generated(path, tokens)
     assert torch.equal(load_generated(path), tokens)
     raw = path.read_bytes()

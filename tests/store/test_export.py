@@ -29,7 +29,8 @@ with new_export(pathlib.Path(sys.argv[1]), overwrite=False) as making:
 
 def test_the_store_imports_nothing_that_trains_or_answers():
     code = "import sys, langevin.store.card; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True)
     rooms = {name.split(".")[1] for name in loaded.stdout.split() if name.startswith("langevin.")}
     assert rooms <= {"errors", "files", "process", "samplers", "data", "models", "recipe", "store"}
 

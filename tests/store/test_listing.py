@@ -1,4 +1,4 @@
-"""The list of samples only grows at its end; what was cut off there is mended, nothing else passes."""
+"""The list of samples grows at its end; what was cut off there is mended, nothing else passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def record(step, **about):
-    return SampleRecord(file=f"{step:09d}.safetensors", step=step, sha256=f"{step:064x}", about=about)
+    name = f"{step:09d}.safetensors"
+    return SampleRecord(file=name, step=step, sha256=f"{step:064x}", about=about)
 
 
 def filled(folder, steps):
@@ -138,7 +139,8 @@ def test_the_list_of_an_old_run_is_read_and_goes_on_in_the_new_form(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ('{"format": 3}\n', "format 2 or older in .*, got format 3"), ('{"format": true}\n', "got format"),
+    ('{"format": 3}\n', "format 2 or older in .*, got format 3"),
+    ('{"format": true}\n', "got format"),
     ('{"step": 1}\n', "got format None"), ("", "expected JSON"), ("half", "expected JSON"),
     ('{"format": 2}\n{"file": "x"}\n', "expected step in line 2 of"),
     ('{"format": 2}\n\n', "line 2 of"), ('{"format": 2}\n' + "[" * 9999 + "\n", "line 2 of"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from langevin.errors import LangevinError
+from langevin.store.folder import read_vocabulary
 from langevin.store.manifest import (
     Chains,
     Choice,
@@ -68,7 +69,8 @@ def test_what_does_not_fit_is_refused_by_file_and_key(tmp_path, kind):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "7", "\xff", "[" * 10**5, '{"of":' * 300 + "1" + "}" * 300])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "7", "\xff", "[" * 10**5, '{"of":' * 300 + "1" + "}" * 300])
 def test_what_is_no_object_is_refused(tmp_path, text):
     (tmp_path / "c.json").write_bytes(text.encode("latin-1"))
     for read in (lambda path: read_record(path, Choice), read_sealed):
@@ -149,3 +151,16 @@ def test_a_folder_of_chains_has_some(tmp_path):
     (tmp_path / "chains.json").write_text('{"format": 1, "chains": []}')
     with pytest.raises(LangevinError, match=r"chains in .*chains\.json"):
         read_record(tmp_path / "chains.json", Chains)
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    ("{}", "expected level in .*, found none"),
+    ('{"level": "byte", "tokens": [1]}', r"tokens\.0 in"),
+    ('{"level": "byte", "tokens": ["a", "a"]}', r"vocabulary\.json holds no vocabulary"),
+    ('{"level": "runes", "tokens": ["a"]}', r"vocabulary\.json holds no vocabulary"),
+    ('{"level": "byte", "tokens": ["a"], "more": 1}', "expected no 'more'"),
+])
+def test_a_vocabulary_that_is_none_is_refused(tmp_path, content, said):
+    (tmp_path / "vocabulary.json").write_text(content)
+    with pytest.raises(LangevinError, match=said):
+        read_vocabulary(tmp_path / "vocabulary.json")

@@ -36,7 +36,10 @@ MENU: dict[str, dict[str, str]] = {
         "recipes": "the recipes that come with langevin, and their keys",
         "data": "the data sets that recipes name, and how to get them",
     },
-    "share": {"export": "a folder that stands alone, without training data"},
+    "share": {
+        "export": "a folder that stands alone, without training data",
+        "check": "is every file of a folder as it was written?",
+    },
 }
 """Commands by group, as one comes to need them; those of a group are in the module of its name."""
 

@@ -1,4 +1,4 @@
-"""Commands that hand a posterior on: export."""
+"""Commands that hand a posterior on: export, check."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.text import Text
 from ..predict.export import export as export_run
 from ..report.terminal import counting, messages, screen
 from ..store.card import half_precision
+from ..store.check import check_folder
 from ..training.session import Selection
 from .app import Folder, Json, Overwrite, Quiet, command_group, example, takes_selection
 
@@ -57,3 +58,23 @@ def export(
             f"open it by langevin.load({str(out)!r})"
         )
     )
+
+
+@app.command(epilog=example("langevin check runs/my"))
+def check(folder: Folder, as_json: Json = False) -> None:
+    """Compare every file of a run or an exported folder with its model and its checksum.
+
+    Exit code 2 if anything is not as it was written.
+    """
+    findings = check_folder(folder)
+    sound = all(finding.sound for finding in findings)
+    if as_json:
+        files = [finding.to_dict() for finding in findings]
+        print(json.dumps({"folder": str(folder), "sound": sound, "files": files}))
+    else:
+        for finding in findings:
+            state = "sound  " if finding.sound else "DAMAGED"
+            screen.print(Text(f"{state}  {finding.file}  {finding.said}".rstrip()), soft_wrap=True)
+        screen.print(Text(f"{folder} is {'sound' if sound else 'damaged'}"), soft_wrap=True)
+    if not sound:
+        raise typer.Exit(2)

@@ -20,7 +20,7 @@ USE = {
     "language-model": 'model.score("It was a clear night.")   # nats per token, how sure of each\n'
                       'model.next("It was a clear ", top=5)   # what may follow, with its spread\n'
                       'model.generate("It was a clear ", 100)',
-    "classify": 'model.predict(["..."])   # label, probabilities, aleatoric and epistemic uncertainty',
+    "classify": 'model.predict(["..."])   # label, probabilities, two kinds of uncertainty',
     "caption": "model.caption(features)   # [images, width] → captions, with p of every word",
 }
 
@@ -56,8 +56,8 @@ def body(config: ExportConfig, name: str, recipe: str, commands: Sequence[str]) 
     return [
         f"# {name}", "",
         config.title or f"A {config.task} network.", "",
-        f"{drawn} of a {m['layers']}×{m['hidden']} {m['cell'].upper()}, drawn by {sampler['name']} "
-        f"at temperature {sampler['temperature']:g}, stored as {config.precision}. Predictions are "
+        f"{drawn} of a {m['layers']}×{m['hidden']} {m['cell'].upper()}, drawn by "
+        f"{sampler['name']} at temperature {sampler['temperature']:g}, stored as {config.precision}. Predictions are "
         f"averages of probabilities over the samples. Made with langevin {config.langevin}.", "",
         "## Use", "", "```python", "import langevin", "", 'model = langevin.load("FOLDER")',
         USE[config.task], "```", "",

@@ -85,7 +85,8 @@ def metadata_of(tensors: Mapping[str, Tensor], text: str) -> dict[str, str]:
 def progress_of(metadata: dict[str, str], path: Path) -> Progress:
     """The record of a checkpoint. Only those of older formats have no checksums."""
     if PROGRESS not in metadata or not metadata.keys() <= {PROGRESS, TENSORS, SUM}:
-        raise unreadable(path, f"it holds {', '.join(sorted(metadata)) or 'nothing'} beside tensors")
+        found = ", ".join(sorted(metadata)) or "nothing"
+        raise unreadable(path, f"it holds {found} beside the tensors")
     text = metadata[PROGRESS]
     number = format_of(text)
     if number > Progress.NEWEST:

@@ -115,7 +115,8 @@ def write_samples(folder: Path, samples: Sequence[Sample], *, float16: bool) -> 
     for number, sample in enumerate(samples):
         tensors = sample.load()
         if float16:
-            tensors = {name: t.half() if t.is_floating_point() else t for name, t in tensors.items()}
+            tensors = {name: tensor.half() if tensor.is_floating_point() else tensor
+                       for name, tensor in tensors.items()}
             for name, tensor in tensors.items():
                 if not torch.isfinite(tensor).all():
                     raise LangevinError(f"{name} of {sample.path} is too large for float16; export "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import re
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -27,10 +28,11 @@ from .manifest import (
     Origin,
     Progress,
     Teacher,
+    Tokens,
     describe_origin,
     joint_progress,
 )
-from .records import read_record, read_sealed, write_json, write_record, write_sealed
+from .records import read_record, write_json, write_record, write_sealed
 from .samples import SAMPLE, SampleStore
 
 RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
@@ -46,13 +48,22 @@ COLLECTION, DECISIONS, GENERATED, LOG, REPORT, EVALUATION = (
 """What else may be in a run folder: the collection that validation prefers; the rules of `decide`;
 what a student's teacher wrote; what the process of a chain said; the page of `report`; the numbers
 of a member of a cross-validation."""
+BEGINNING = (MARKER, VOCABULARY, ORIGIN, CHAINS)
+"""What is written before the recipe makes a folder a run."""
+BY_WRITERS = (*BEGINNING, RECIPE, CHECKPOINT, MANIFEST, GENERATED)
+BY_READERS = (COLLECTION, DECISIONS, REPORT, EVALUATION)
+"""Written by those who have the lock, and by commands that need none."""
 CHAIN = re.compile(r"chain-\d{1,6}")
 """The folders of chains."""
 
 
+HOUR = 3600.0
+"""Seconds after which what a reader left unfinished is of a process that is no more."""
+
+
 def refuse_occupied(path: Path) -> None:
-    """A new run needs a folder that is empty or not there."""
-    if path.exists() and (not path.is_dir() or any(found.name != LOCK for found in path.iterdir())):
+    """A new run needs a folder that is not there, or empty but for a beginning that was cut off."""
+    if path.exists() and (not path.is_dir() or unbegun(path) is None):
         if not (path / RECIPE).exists():
             raise LangevinError(f"{path} is not an empty folder; choose another --out")
         raise LangevinError(f"{path} already holds a run; choose another --out, go on with "
@@ -73,6 +84,8 @@ class RunFolder:
             what = "no run in it" if self.path.is_dir() else "nothing there"
             aside = "".join(f". The run that --overwrite was to replace is in {old}"
                             for old in put_aside(self.path))
+            if self.path.is_dir() and unbegun(self.path):
+                what = "a run that was cut off before it began, which 'langevin train' starts over"
             raise LangevinError(f"expected a run folder at {self.path}, found {what}; pass the "
                                 f"--out of a training run{aside}")
         self.chains = self._open_chains() if (self.path / CHAINS).is_file() else ()
@@ -83,7 +96,7 @@ class RunFolder:
         cls, path: str | Path, recipe: Recipe, vocabulary: Vocabulary, facts: Facts,
         chains: Sequence[Recipe] = (), teacher: Teacher | None = None,
     ) -> RunFolder:
-        """Start a run, or one for each recipe in `chains`; the recipe comes last, and makes it one."""
+        """Start a run, or one for each recipe in `chains`; its recipe is written last."""
         path, text = Path(path), recipe.to_toml().encode()
         refuse_occupied(path)
         try:
@@ -93,6 +106,8 @@ class RunFolder:
                                 f"folder") from None
         with lock_folder(path):
             refuse_occupied(path)
+            for left in unbegun(path) or ():
+                left.rmdir() if left.is_dir() else left.unlink()
             write_marker(path, "chains" if chains else "run")
             write_sealed(path / VOCABULARY, vocabulary.to_json())
             recipe_sum = hashlib.sha256(text).hexdigest()
@@ -153,7 +168,8 @@ class RunFolder:
         path = inside(self.path, COLLECTION)
         if not path.exists():
             return None
-        return read_record(path, Choice, "delete it, and the choice is made anew where it is needed")
+        remedy = "delete it, and the choice is made anew where it is needed"
+        return read_record(path, Choice, remedy)
 
     def remember(self, choice: Choice) -> None:
         write_record(self.path / COLLECTION, choice)
@@ -163,7 +179,8 @@ class RunFolder:
         for path in (*self.path.glob(".*.tmp"), *inside(self.path, SAMPLES).glob(".*.tmp")):
             unfinished = TEMPORARY.fullmatch(path.name)
             name = unfinished["target"] if unfinished else ""
-            if name in (CHECKPOINT, MANIFEST) or SAMPLE.fullmatch(name):
+            old = name in BY_READERS and time.time() - path.lstat().st_mtime > HOUR
+            if name in BY_WRITERS or SAMPLE.fullmatch(name) or old:
                 path.unlink(missing_ok=True)
 
     def _open_chains(self) -> tuple[RunFolder, ...]:
@@ -177,8 +194,60 @@ class RunFolder:
         return chains
 
 
+def unbegun(path: Path) -> list[Path] | None:
+    """What a process that was killed before it wrote the recipe left, contents before folders.
+
+    None if there is anything else: a recipe, samples, a checkpoint, or what is not ours.
+    """
+    found, whole = list[Path](), set[str]()
+    for entry in sorted(path.iterdir()):
+        unfinished = TEMPORARY.fullmatch(entry.name)
+        if entry.is_symlink():
+            return None
+        if entry.is_dir():
+            within = unbegun_chain(entry) if CHAIN.fullmatch(entry.name) else None
+            if within is None:
+                return None
+            found += [*within, entry]
+        elif unfinished and unfinished["target"] in (*BEGINNING, RECIPE):
+            found.append(entry)
+        elif entry.name in BEGINNING:
+            found.append(entry)
+            whole.add(entry.name)
+        elif entry.name != LOCK:
+            return None
+    if not whole and all(TEMPORARY.fullmatch(entry.name) for entry in found):
+        return found
+    return found if is_marked(path) else None
+
+
+def unbegun_chain(path: Path) -> list[Path] | None:
+    """The same of a chain that was not trained: its recipe may be there."""
+    names = (*BEGINNING, RECIPE, LOCK)
+    found = sorted(path.iterdir())
+    for entry in found:
+        unfinished = TEMPORARY.fullmatch(entry.name)
+        name = unfinished["target"] if unfinished else entry.name
+        if entry.is_symlink() or not entry.is_file() or name not in names:
+            return None
+    return found
+
+
+def is_marked(path: Path) -> bool:
+    """Whether our marker says that the folder is to become a run."""
+    try:
+        return read_record(path / MARKER, Marker).kind in ("run", "chains")
+    except LangevinError:
+        return False
+
+
 def read_vocabulary(path: Path) -> Vocabulary:
-    return Vocabulary.from_json(read_sealed(path))
+    """The tokens of a run or an exported folder."""
+    record = read_record(path, Tokens)
+    try:
+        return Vocabulary(record.level, list(record.tokens), running=record.running)
+    except LangevinError as error:
+        raise LangevinError(f"{path} holds no vocabulary: {error}") from None
 
 
 def refuse_different_chains(folders: Sequence[RunFolder]) -> None:

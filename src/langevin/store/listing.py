@@ -23,7 +23,7 @@ APPEND = os.O_RDWR | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O
 
 
 class Line(SampleRecord):
-    """A sample as a line; the checksum is over the rest of it, and lines put in by hand have none."""
+    """A sample as a line; the checksum is over the rest of it, lines put in by hand have none."""
 
     crc: str | None = None
 
@@ -105,7 +105,8 @@ class Listing:
     def replace(self, records: Iterable[SampleRecord]) -> None:
         """Another list in the place of this one, and of one of an older format."""
         records = list(records)
-        content = json.dumps({"format": FORMAT}).encode() + b"\n" + b"".join(map(write_line, records))
+        header = json.dumps({"format": FORMAT}).encode() + b"\n"
+        content = header + b"".join(map(write_line, records))
         write_atomic(self.path, content)
         self.records, self.size, self.end = records, len(content), len(content)
         if self.old.exists():

@@ -39,8 +39,9 @@ class FolderLock:
     It does not yield while it is entered by `with`, which releases it in the end.
     """
 
-    def __init__(self, descriptor: int, file: tuple[int, int]) -> None:
-        self.descriptor, self.file, self.busy, self.lost = descriptor, file, False, False
+    def __init__(self, path: Path, descriptor: int, file: tuple[int, int]) -> None:
+        self.path, self.descriptor, self.file = path, descriptor, file
+        self.busy, self.lost = False, False
         self.close = weakref.finalize(self, os.close, descriptor)
         held[file] = self
 
@@ -59,7 +60,13 @@ class FolderLock:
     def hand_over(self) -> FolderLock:
         self.close.detach()
         self.lost = True
-        return FolderLock(self.descriptor, self.file)
+        return FolderLock(self.path, self.descriptor, self.file)
+
+    def expect_folder(self) -> None:
+        """Refuse to go on where the folder was moved or deleted meanwhile, so that none is made anew."""
+        if not is_there(self.path, os.fstat(self.descriptor)):
+            raise LangevinError(f"{self.path.parent} was moved or deleted while this process wrote in it; nothing "
+                                f"was made anew. Put it back, or go on with 'langevin resume' where it is now")
 
     def __enter__(self) -> FolderLock:
         self.busy = True
@@ -105,7 +112,7 @@ def attempt(folder: Path) -> FolderLock | None:
                 break
             os.close(descriptor)  # the folder was renamed meanwhile: another one is at its place
         sign(descriptor)
-        return FolderLock(descriptor, (status.st_dev, status.st_ino))
+        return FolderLock(path, descriptor, (status.st_dev, status.st_ino))
 
 
 def open_lock(path: Path) -> int:

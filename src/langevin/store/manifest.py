@@ -40,6 +40,14 @@ class Chains(Record):
     chains: tuple[str, ...] = Field(min_length=1)
 
 
+class Tokens(Record):
+    """A vocabulary as it lies on disk."""
+
+    level: str
+    running: bool = False
+    tokens: tuple[str, ...]
+
+
 class Machine(Record):
     system: str
     processor: str
@@ -200,7 +208,8 @@ def processor_name() -> str:
     """As it calls itself, where the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        names = (line.partition(":")[2] for line in lines if line.startswith("model name"))
+        return next(names).strip()
     except (OSError, StopIteration):
         return platform.machine()
 

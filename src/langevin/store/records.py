@@ -118,7 +118,8 @@ def json_object(raw: bytes, source: Path, remedy: str) -> dict[str, Any]:
     try:
         content = from_json(raw, allow_inf_nan=True)
     except ValueError as error:
-        raise LangevinError(f"expected JSON in {source}, it cannot be read ({error}); {remedy}") from None
+        raise LangevinError(f"expected JSON in {source}, it cannot be read ({error}); "
+                            f"{remedy}") from None
     if not isinstance(content, dict):
         raise LangevinError(f"expected a JSON object in {source}, got {content!a:.80}; {remedy}")
     return content

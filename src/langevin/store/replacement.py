@@ -163,6 +163,12 @@ def is_own(path: Path, names: tuple[str, ...], pattern: re.Pattern[str] | None =
     return ours and path.is_file() and not path.is_symlink()
 
 
+def foreign_in(folder: Path, names: tuple[str, ...]) -> list[str]:
+    """Names of what somebody else put beside our files."""
+    return [path.name for path in sorted(folder.iterdir())
+            if path.name != SAMPLES and not CHAIN.fullmatch(path.name) and not is_own(path, names)]
+
+
 def foreign(path: Path) -> LangevinError:
     return LangevinError(f"{path} was not written by langevin; --overwrite removes only what it wrote itself. Move the "
                          f"file away or choose another folder; nothing was touched")

@@ -50,7 +50,7 @@ class Sample:
                                         f"hash differs); {REMEDY}")
             return safetensors.torch.load_file(self.path)
         except FileNotFoundError:
-            raise DamagedSample(f"sample {self.path} is listed but is not there; {REMEDY}") from None
+            raise DamagedSample(f"sample {self.path} is listed but not there; {REMEDY}") from None
         except (OSError, SafetensorError) as error:
             raise DamagedSample(f"sample {self.path} cannot be read: {error}; {REMEDY}") from None
 
@@ -106,7 +106,7 @@ class SampleStore:
         if self.samples and step <= self.samples[-1].step:
             raise LangevinError(
                 f"step must be above {self.samples[-1].step}, the last one in {self.folder}, got "
-                f"{step}; go on from there, choose another folder, or drop them with forget_after(0)")
+                f"{step}; go on from there, take another folder, or drop them by forget_after(0)")
         try:
             json.dumps(about)
         except (TypeError, ValueError) as error:
@@ -188,7 +188,7 @@ class SampleStore:
             if damage(sample):
                 raise LangevinError(
                     f"{said}, and {sample.path.name} is not there as it was written; bring it back "
-                    f"from a copy, or delete the checkpoint to start this run again from its recipe")
+                    f"from a copy, or delete the checkpoint to start the run again from its recipe")
         log.warning("%s; their files are sound, so that they are listed again", said)
         return found
 
@@ -236,7 +236,8 @@ def choose(samples: list[T], how: str, n: int | None = None) -> list[T]:
     total = len(samples)
     n = total if n is None else n
     if not 1 <= n <= total:
-        raise LangevinError(f"expected between 1 and {total} samples, as many as there are, got {n}")
+        raise LangevinError(f"expected between 1 and {total} samples, as many as there are, "
+                            f"got {n}")
     if how == "forward":
         return samples[:n]
     if how == "backward":

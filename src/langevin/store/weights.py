@@ -40,7 +40,7 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], source: str) -
 
 
 def named_alike(tensors: Mapping[str, Tensor], names: Iterable[str]) -> Mapping[str, Tensor]:
-    """The tensors under the names of a model, where theirs differ by wrappers; others as they are."""
+    """The tensors under the names of a model, where theirs differ by wrappers alone."""
     names = list(names)
     if set(tensors) == set(names):
         return tensors

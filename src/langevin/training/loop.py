@@ -182,6 +182,7 @@ class Trainer:
         epoch, average = self.step / self.task.batches_per_epoch, None
         temperature = self.pace.temperature_at(self.step - 1)
         if self.pace.is_sample(self.step):
+            self.lock.expect_folder()
             self.store.append(model, self.step, epoch=epoch, temperature=temperature)
             self.running.add(log_probs)
             average = self.task.metrics(self.running.value(), "valid")
@@ -206,6 +207,7 @@ class Trainer:
             with self._held():
                 self.save()
             return
+        self.lock.expect_folder()
         tensors = {f"model.{name}": tensor for name, tensor in weights(self.model).items()}
         state = self.sampler.state_dict()
         for number, values in state["state"].items():

@@ -1,0 +1,148 @@
+"""Whether a folder is what was written: every file against its model and its checksum."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import LangevinError
+from ..files import inside
+from .checkpoint import load_checkpoint, load_generated
+from .export import read_config, read_export
+from .folder import (
+    CHAINS,
+    CHECKPOINT,
+    COLLECTION,
+    DECISIONS,
+    GENERATED,
+    MARKER,
+    ORIGIN,
+    RECIPE,
+    SAMPLES,
+    VOCABULARY,
+    RunFolder,
+)
+from .lock import LOCK
+from .manifest import Marker
+from .records import read_record, read_sealed
+from .replacement import CARD, CONFIG, FILES, foreign_in, kind_of
+from .samples import SampleStore, damage
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One file, or all samples that are alike."""
+
+    file: str
+    sound: bool
+    said: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def check_folder(path: Path) -> list[Finding]:
+    """What there is in a run, a folder of chains or an exported folder, file by file."""
+    if (path / CONFIG).is_file():
+        return [*check_marker(path), *check_export(path)]
+    folder = RunFolder(path)
+    findings = check_run(folder)
+    for chain in folder.chains:
+        findings += [Finding(f"{chain.path.name}/{f.file}", f.sound, f.said)
+                     for f in check_run(chain)]
+    return findings
+
+
+def check_run(folder: RunFolder) -> list[Finding]:
+    path = folder.path
+    findings = [
+        *check_marker(path), attempt(RECIPE, lambda: recipe_note(folder)),
+        attempt(ORIGIN, lambda: note(folder.origin)),
+        attempt(VOCABULARY, lambda: note(folder.vocabulary)),
+    ]
+    readers: dict[str, Callable[[], object]] = {
+        CHAINS: lambda: folder.chains, COLLECTION: folder.choice,
+        DECISIONS: lambda: read_sealed(inside(path, DECISIONS)),
+        GENERATED: lambda: load_generated(inside(path, GENERATED)),
+        CHECKPOINT: lambda: load_checkpoint(inside(path, CHECKPOINT)),
+    }
+    findings += [attempt(name, lambda read=read: note(read()))  # type: ignore[misc]
+                 for name, read in readers.items() if (path / name).exists()]
+    if not folder.chains:
+        findings += check_samples(path)
+        findings.append(attempt(f"{CHECKPOINT}, {SAMPLES}", lambda: agree(folder)))
+    kind = "chains" if folder.chains else "run"
+    return [*findings, *(Finding(name, True, "not langevin's, not looked at")
+                         for name in foreign_in(path, (*FILES[kind], MARKER, LOCK)))]
+
+
+def check_export(path: Path) -> list[Finding]:
+    findings = [
+        attempt(CONFIG, lambda: note(read_config(path))),
+        attempt(f"{VOCABULARY}, {SAMPLES}", lambda: note(read_export(path))),
+        *check_samples(path), attempt(SAMPLES, lambda: expect_count(path)),
+    ]
+    if not (path / CARD).is_file():
+        findings.append(Finding(CARD, False, "not there"))
+    return [*findings, *(Finding(name, True, "not langevin's, not looked at")
+                         for name in foreign_in(path, (*FILES["export"], MARKER, LOCK)))]
+
+
+def check_marker(path: Path) -> list[Finding]:
+    if not (path / MARKER).exists():
+        return [attempt(MARKER, lambda: note(kind_of(path), "none, as in folders of old"))]
+    return [attempt(MARKER, lambda: note(read_record(inside(path, MARKER), Marker)))]
+
+
+def check_samples(path: Path) -> list[Finding]:
+    """One line for all that are sound, one for each that is not."""
+    try:
+        store = SampleStore(inside(path, SAMPLES))
+    except LangevinError as error:
+        return [Finding(SAMPLES, False, str(error))]
+    found = {sample.path.name: damage(sample) for sample in store.samples}
+    sound = Counter(not said for said in found.values())[True]
+    damaged = [Finding(f"{SAMPLES}/{name}", False, said) for name, said in found.items() if said]
+    return [Finding(SAMPLES, True, f"{sound} of {len(found)} sound"), *damaged]
+
+
+def agree(folder: RunFolder) -> str:
+    """That the samples a checkpoint knows are listed, if it knows any."""
+    progress = folder.progress()
+    known = (progress.samples or ()) if progress else ()
+    listed = {sample.path.name: sample.record() for sample in folder.store().samples}
+    lost = [record.file for record in known if record != listed.get(record.file)]
+    if lost:
+        raise LangevinError(f"expected {lost[0]} among the samples of {folder.path}, as the "
+                            f"checkpoint knows it; 'langevin resume' lists it again")
+    return ""
+
+
+def expect_count(path: Path) -> str:
+    expected, found = read_config(path).samples, len(SampleStore(inside(path, SAMPLES)))
+    if expected != found:
+        raise LangevinError(f"expected {expected} samples in {path}, found {found}; export anew")
+    return ""
+
+
+def recipe_note(folder: RunFolder) -> str:
+    note(folder.recipe)
+    with contextlib.suppress(LangevinError):  # an origin that is damaged is told of by itself
+        return "edited since the run began" if folder.recipe_is_edited else ""
+    return ""
+
+
+def note(_: object, said: str = "") -> str:
+    """What to say of a file that could be read."""
+    return said
+
+
+def attempt(name: str, read: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, True, read())
+    except LangevinError as error:
+        return Finding(name, False, str(error))
