@@ -57,8 +57,9 @@ def body(config: ExportConfig, name: str, recipe: str, commands: Sequence[str]) 
         f"# {name}", "",
         config.title or f"A {config.task} network.", "",
         f"{drawn} of a {m['layers']}×{m['hidden']} {m['cell'].upper()}, drawn by "
-        f"{sampler['name']} at temperature {sampler['temperature']:g}, stored as {config.precision}. Predictions are "
-        f"averages of probabilities over the samples. Made with langevin {config.langevin}.", "",
+        f"{sampler['name']} at temperature {sampler['temperature']:g}, stored as "
+        f"{config.precision}. Predictions are averages of probabilities over the samples. Made "
+        f"with langevin {config.langevin}.", "",
         "## Use", "", "```python", "import langevin", "", 'model = langevin.load("FOLDER")',
         USE[config.task], "```", "",
         "## How good it is", "", *results(config), "",

@@ -1,4 +1,4 @@
-"""One writer for each folder: a lock of the operating system, which ends with its process. Readers never wait."""
+"""One writer for each folder: a lock that ends with its process. Readers never wait."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ guard = threading.RLock()
 class FolderLock:
     """The right to write in a folder, until it is released, forgotten, or its process ends.
 
-    Within its process it yields to the next who asks, as in a notebook that opens a run twice; then `lost` is true.
-    It does not yield while it is entered by `with`, which releases it in the end.
+    Within its process it yields to the next who asks, as in a notebook that opens a run twice; then
+    `lost` is true. It does not yield while it is entered by `with`, which releases it in the end.
     """
 
     def __init__(self, path: Path, descriptor: int, file: tuple[int, int]) -> None:
@@ -63,27 +63,31 @@ class FolderLock:
         return FolderLock(self.path, self.descriptor, self.file)
 
     def expect_folder(self) -> None:
-        """Refuse to go on where the folder was moved or deleted meanwhile, so that none is made anew."""
+        """Refuse to go on where the folder was moved or deleted, so that none is made anew."""
         if not is_there(self.path, os.fstat(self.descriptor)):
-            raise LangevinError(f"{self.path.parent} was moved or deleted while this process wrote in it; nothing "
-                                f"was made anew. Put it back, or go on with 'langevin resume' where it is now")
+            raise LangevinError(f"{self.path.parent} was moved or deleted while this process wrote "
+                                f"in it; nothing was made anew. Put it back, or go on with "
+                                f"'langevin resume' where it is now")
 
     def __enter__(self) -> FolderLock:
         self.busy = True
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.release()
 
 
 def lock_folder(folder: Path, patience: float = 0.0) -> FolderLock:
-    """Take the lock of a folder that is there; whoever cannot within so many seconds is told who has it, since when."""
+    """Take the lock of a folder; whoever cannot within so many seconds is told who has it."""
     deadline = time.monotonic() + patience
     while (lock := attempt(folder)) is None:
         if time.monotonic() >= deadline:
             raise LangevinError(
-                f"expected nobody else to write in {folder}, {owner(folder / LOCK)} does; wait until it ends, or stop "
-                f"it. Commands that only read need not wait"
+                f"expected nobody else to write in {folder}, {owner(folder / LOCK)} does; wait "
+                f"until it ends, or stop it. Commands that only read need not wait"
             )
         time.sleep(POLL)
     return lock
@@ -107,7 +111,8 @@ def attempt(folder: Path) -> FolderLock | None:
                 os.close(descriptor)
                 return None
             except OSError as error:  # a file system without locks
-                log.warning("%s cannot be locked (%s); see that no second process writes in it", folder, error.strerror)
+                log.warning("%s cannot be locked (%s); see that no second process writes in it",
+                            folder, error.strerror)
             if is_there(path, status):
                 break
             os.close(descriptor)  # the folder was renamed meanwhile: another one is at its place
@@ -116,17 +121,18 @@ def attempt(folder: Path) -> FolderLock | None:
 
 
 def open_lock(path: Path) -> int:
-    """The lock file, made if it is not there; nothing but a file of its own, as who has the lock is written into it."""
+    """The lock file, made if need be; only a file of its own, as its owner is written into it."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
     except OSError as error:
-        raise LangevinError(f"cannot lock {path.parent} by {path}: {error.strerror}; choose a folder that can be "
-                            f"written, or remove what is in the way") from None
+        raise LangevinError(f"cannot lock {path.parent} by {path}: {error.strerror}; choose a "
+                            f"folder that can be written, or remove what is in the way") from None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
-        raise LangevinError(f"expected a file of its own at {path}, got a link or a device; remove it")
+        raise LangevinError(f"expected a file of its own at {path}, got a link or a device; "
+                            f"remove it")
     return descriptor
 
 

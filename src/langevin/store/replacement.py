@@ -1,4 +1,4 @@
-"""Replacing a run or an exported model: only what langevin wrote goes, and not before the new one stands."""
+"""Replacing a run or an export: only what langevin wrote goes, not before the new one stands."""
 
 from __future__ import annotations
 
@@ -37,12 +37,16 @@ from .lock import LOCK, lock_folder
 
 CONFIG, CARD = "config.json", "README.md"
 """Of an exported model."""
-OF_RUN = (RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, COLLECTION, DECISIONS, GENERATED, LOG, REPORT, EVALUATION)
+OF_RUN = (RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, COLLECTION, DECISIONS, GENERATED, LOG,
+          REPORT, EVALUATION)
 FILES = {"run": OF_RUN, "chains": (*OF_RUN, CHAINS), "export": (CONFIG, VOCABULARY, CARD)}
 """What we write into a folder of each kind, beside the marker and the lock."""
-SAMPLE = {"run": re.compile(r"\d{9,18}\.safetensors"), "export": re.compile(r"sample-\d{4,9}\.safetensors")}
+SAMPLE = {
+    "run": re.compile(r"\d{9,18}\.safetensors"),
+    "export": re.compile(r"sample-\d{4,9}\.safetensors"),
+}
 COMPLETE = {"run": (ORIGIN, VOCABULARY), "chains": (ORIGIN, VOCABULARY), "export": (VOCABULARY,)}
-"""What must be in a folder without marker, as older versions left them, beside a sound recipe or config."""
+"""What must be in a folder without marker, as older versions left them, beside recipe or config."""
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.making")
 """What `new_folder` calls a folder that is not whole yet."""
 log = logging.getLogger("langevin")
@@ -50,7 +54,9 @@ log = logging.getLogger("langevin")
 
 @contextlib.contextmanager
 def replacing(out: Path, recipe: Recipe | None = None) -> Iterator[None]:
-    """Within this, `out` is free for the new run; what was there goes at the end, and comes back if anything fails.
+    """Within this, `out` is free for the new run; what was there goes at the end.
+
+    It comes back if anything fails.
 
     Of a folder that is not ours, or holds anything that is not, nothing is touched.
     """
@@ -73,15 +79,15 @@ def replacing(out: Path, recipe: Recipe | None = None) -> Iterator[None]:
 
 
 def replaceable(out: Path, recipe: Recipe | None = None) -> bool:
-    """Whether there is something to replace; refused unless all of it is ours and the new run does not read it."""
+    """Whether there is something to replace; refused unless it is ours and not read anew."""
     if not out.is_dir() or kind_of(out) is None:
         return False
     owned(out)
     for key, value in (recipe.data.model_dump() if recipe else {}).items():
         is_there = isinstance(value, str) and no_file(Path(value)) in ("", A_FOLDER)
         if is_there and Path(value).resolve().is_relative_to(out.resolve()):
-            raise LangevinError(f"the new run reads {value} ({key}), which lies in the folder to replace; move it away "
-                                f"or choose another --out")
+            raise LangevinError(f"the new run reads {value} ({key}), which lies in the folder to "
+                                f"replace; move it away or choose another --out")
     return True
 
 
@@ -92,13 +98,14 @@ def refuse_target(out: Path, recipe: Recipe, *, overwrite: bool) -> None:
 
 
 def kind_of(folder: Path) -> str | None:
-    """Of which kind a folder of ours is: by its marker, or by its complete shape; None for anything else."""
+    """Of which kind a folder of ours is, by its marker or its complete shape; None if it is not."""
     if (folder / MARKER).is_file() and not (folder / MARKER).is_symlink():
         said = read(folder / MARKER)
         if set(said) == {"format", "kind"} and said["format"] == 1 and said["kind"] in FILES:
             return str(said["kind"])
-        raise LangevinError(f"expected {folder / MARKER} to say of which kind the folder is, it says something else; "
-                            f"choose another folder, or remove this one yourself")
+        raise LangevinError(f"expected {folder / MARKER} to say of which kind the folder is, it "
+                            f"says something else; choose another folder, or remove this one "
+                            f"yourself")
     if read(folder / CONFIG).get("library_name") == "langevin":
         kind = "export"
     elif (folder / RECIPE).is_file():
@@ -116,8 +123,8 @@ def kind_of(folder: Path) -> str | None:
 
 
 def not_ours(folder: Path, why: str) -> LangevinError:
-    return LangevinError(f"{folder} is not a whole folder of langevin: {why}. --overwrite replaces only those; choose "
-                         f"another folder, or remove this one yourself")
+    return LangevinError(f"{folder} is not a whole folder of langevin: {why}. --overwrite "
+                         f"replaces only those; choose another folder, or remove this one yourself")
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -130,7 +137,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def owned(folder: Path, kind: str | None = None) -> list[Path]:
-    """All that is in a folder of ours, the contents before their folders; refused by name if anything is foreign."""
+    """All that is in a folder of ours, contents before folders; anything foreign is refused."""
     kind = kind or kind_of(folder)
     if kind is None:
         raise not_ours(folder, "nothing in it says so")
@@ -156,7 +163,7 @@ def samples_in(folder: Path, kind: str) -> list[Path]:
 
 
 def is_own(path: Path, names: tuple[str, ...], pattern: re.Pattern[str] | None = None) -> bool:
-    """A file by one of these names, or a temporary one that a killed process left of it; never a link."""
+    """A file by one of these names, or a temporary one that was left of it; never a link."""
     unfinished = TEMPORARY.fullmatch(path.name)
     name = unfinished["target"] if unfinished else path.name
     ours = name in names or (pattern is not None and pattern.fullmatch(name) is not None)
@@ -170,8 +177,9 @@ def foreign_in(folder: Path, names: tuple[str, ...]) -> list[str]:
 
 
 def foreign(path: Path) -> LangevinError:
-    return LangevinError(f"{path} was not written by langevin; --overwrite removes only what it wrote itself. Move the "
-                         f"file away or choose another folder; nothing was touched")
+    return LangevinError(f"{path} was not written by langevin; --overwrite removes only what it "
+                         f"wrote itself. Move the file away or choose another folder; nothing was "
+                         f"touched")
 
 
 def move(old: Path, new: Path) -> None:
@@ -179,7 +187,8 @@ def move(old: Path, new: Path) -> None:
         old.rename(new)
         sync_folder(old.parent)
     except OSError as error:
-        raise LangevinError(f"cannot put {old} aside as {new}: {error.strerror}; choose another folder") from None
+        raise LangevinError(f"cannot put {old} aside as {new}: {error.strerror}; choose another "
+                            f"folder") from None
 
 
 def bring_back(aside: Path, out: Path) -> None:
@@ -190,7 +199,8 @@ def bring_back(aside: Path, out: Path) -> None:
         aside.rename(out)
         sync_folder(out.parent)
     except (OSError, LangevinError) as error:
-        log.warning("what was in %s is in %s now; it could not be brought back: %s", out, aside, error)
+        log.warning("what was in %s is in %s now; it could not be brought back: %s",
+                    out, aside, error)
 
 
 def remove(folder: Path) -> None:
@@ -212,7 +222,8 @@ def new_folder(beside: Path) -> Path:
         beside.parent.mkdir(parents=True, exist_ok=True)
         making.mkdir()
     except OSError as error:
-        raise LangevinError(f"cannot write {making}: {error.strerror}; choose another folder") from None
+        raise LangevinError(f"cannot write {making}: {error.strerror}; choose another "
+                            f"folder") from None
     return making
 
 
