@@ -1,4 +1,4 @@
-"""Commands that judge a run: evaluate, decide, calibrate, uncertainty, diagnose."""
+"""Commands that judge a run: evaluate, uncertainty, diagnose; others are in `judge_classes`."""
 
 from __future__ import annotations
 
@@ -8,35 +8,22 @@ from typing import Annotated
 
 import typer
 
-from ..errors import LangevinError
-from ..predict.calibrating import calibrate_run, other_methods
 from ..predict.caption_scores import add_caption_scores, check_request
 from ..predict.captioning import Search
 from ..predict.classification import Classifier
 from ..predict.compare import add_models
-from ..predict.decision import Target, decide_run
 from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import write_netcdf
 from ..predict.ranking import TOKENS, uncertainty_of_run
 from ..predict.uncertain import most_uncertain
 from ..report.diagnosis import diagnosis_page
 from ..report.figures import refuse_figure
-from ..report.sentences import (
-    calibration_table,
-    draw_calibration,
-    draw_decision,
-    draw_landscape,
-    outside_table,
-    promise_in_words,
-    ranking_table,
-)
+from ..report.sentences import draw_landscape
 from ..report.summary import curve_table, evaluation_table, models_table
 from ..report.terminal import counting, messages, screen
 from ..report.uncertain import uncertainty_page
 from ..training.session import Selection, evaluate_run
 from .app import (
-    Confidence,
-    Coverage,
     Discard,
     Folder,
     Json,
@@ -44,9 +31,8 @@ from .app import (
     MaxLength,
     Overwrite,
     Quiet,
-    Risk,
     SkipDamaged,
-    Statistic,
+    Split,
     Tokens,
     command_group,
     example,
@@ -56,15 +42,12 @@ from .app import (
 
 app = command_group()
 
-Split = Annotated[str, typer.Option(help="train, valid or test")]
-
-
 @app.command(epilog=example("langevin evaluate runs/my --split test"))
 @takes_selection
 def evaluate(
     folder: Folder,
     selection: Selection,
-    split: Annotated[str, typer.Option(help="train, valid or test")] = "test",
+    split: Split = "test",
     text: Annotated[
         Path | None, typer.Option(help="score this text file instead of a split")
     ] = None,
@@ -117,97 +100,12 @@ def evaluate(
             screen.print(models_table(result["models"]))
 
 
-@app.command(epilog=example("langevin decide runs/mine --risk 0.05"))
-@takes_selection
-def decide(
-    folder: Folder,
-    selection: Selection,
-    risk: Risk = None,
-    coverage: Coverage = None,
-    confidence: Confidence = None,
-    statistic: Statistic = "auto",
-    figure: Annotated[
-        Path | None, typer.Option(help="draw risk against coverage into this file")
-    ] = None,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Learn on validation which answers to accept, keep the rule, and test its promise."""
-    refuse_figure(figure, overwrite=overwrite)
-    target = Target.asked(risk, coverage, confidence, statistic)
-    if target is None:
-        raise LangevinError(
-            "expected --risk SHARE or --coverage SHARE, got neither; such as --risk 0.05"
-        )
-    run = Classifier(folder, selection)
-    with counting("samples", quiet or as_json) as begin:
-        result, judged = decide_run(run, target, begin)
-    if figure is not None:
-        draw_decision(figure, judged.get("test", judged["valid"]), risk)
-    say_skipped(run.skipped)
-    if as_json:
-        print(json.dumps(result))
-        return
-    screen.print(ranking_table(result))
-    screen.print(promise_in_words(result), soft_wrap=True)
-
-
-@app.command(epilog=example("langevin calibrate runs/mine --figure calibration.png"))
-@takes_selection
-def calibrate(
-    folder: Folder,
-    selection: Selection,
-    split: Split = "test",
-    mc_dropout: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="dropout masks of the last sample (default: as many as samples; 0: none)"
-        ),
-    ] = None,
-    other: Annotated[
-        list[Path] | None, typer.Option(help="compare with another run or its --json output")
-    ] = None,
-    outside: Annotated[
-        str | None, typer.Option(help="texts of another kind: a data set or a file")
-    ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="draw the reliability diagram into this file")
-    ] = None,
-    overwrite: Overwrite = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Are the probabilities right? Of the last sample, the average and Monte-Carlo dropout."""
-    refuse_figure(figure, overwrite=overwrite)
-    run = Classifier(folder, selection)
-    with counting("samples", quiet or as_json) as begin:
-        result = calibrate_run(run, split, mc_dropout, outside, begin)
-        for path in other or []:
-            methods, theirs = other_methods(path, split, begin)
-            if theirs != result["split_sha256"]:
-                messages.print(
-                    f"{path} was tested on other sentences; its numbers do not compare",
-                    style="yellow",
-                )
-            result["methods"] |= methods
-    if figure is not None:
-        draw_calibration(figure, result["methods"])
-    say_skipped(run.skipped)
-    if as_json:
-        print(json.dumps(result))
-        return
-    screen.print(calibration_table(result))
-    if result["outside"]:
-        screen.print(outside_table(result["outside"]))
-
-
 @app.command(epilog=example("langevin uncertainty runs/my --top 5"))
 @takes_selection
 def uncertainty(
     folder: Folder,
     selection: Selection,
-    split: Annotated[str, typer.Option(help="train, valid or test")] = "test",
+    split: Split = "test",
     top: Annotated[int, typer.Option(min=0, help="list so many of the most uncertain items")] = 20,
     by: Annotated[
         str | None,

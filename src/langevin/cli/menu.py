@@ -43,7 +43,12 @@ MENU: dict[str, dict[str, str]] = {
 }
 """Commands by group, as one comes to need them; those of a group are in the module of its name."""
 
-ELSEWHERE = {"classify": "ask_classes"}
+ELSEWHERE = {
+    "classify": "ask_classes",
+    "caption": "ask_captions",
+    "decide": "judge_classes",
+    "calibrate": "judge_classes",
+}
 """Commands that have a module of their own."""
 
 START = """Begin with one of these:
