@@ -14,7 +14,8 @@ from langevin.cli.app import Folder, Json, Overwrite
 from langevin.errors import LangevinError
 from langevin.files import write_atomic
 from langevin.process import available_cores
-from langevin.report.terminal import counting, messages, screen, table
+from langevin.report.progress import Bars
+from langevin.report.terminal import messages, screen, table
 from langevin.store.records import write_json
 
 from .figures import FIGURES, draw_figure, is_drawn, kept_numbers
@@ -119,8 +120,8 @@ def run_missing(
     """Train and record; those that failed, with their last words."""
     if not missing:
         return {}
-    with counting("runs", quiet) as begin:
-        advance = begin(len(missing))
+    with Bars(quiet) as progress:
+        advance = progress.begin(len(missing), "runs")
         try:
             return execute(missing, out, results, jobs or available_cores(), lambda name: advance(),
                            precision=precision, quick=quick)
@@ -133,8 +134,8 @@ def measure_missing(
     target: Target, out: Path, results: Path, precision: str | None, quiet: bool
 ) -> dict[str, str]:
     """Times, once nothing else runs; what failed, with its last words."""
-    with counting("benchmarks", quiet) as begin:
-        advance = begin(len(missing_benchmarks(target, results)))
+    with Bars(quiet) as progress:
+        advance = progress.begin(len(missing_benchmarks(target, results)), "benchmarks")
         return execute_benchmarks(target, out, results, lambda name: advance(), precision=precision)
 
 
@@ -201,8 +202,8 @@ def record(
     """Evaluate a finished run on validation and test, every collection, and keep the numbers."""
     if out.exists() and not overwrite:
         raise LangevinError(f"{out} exists; choose another --out or allow --overwrite")
-    with counting("samples") as begin:
-        write_json(out, record_run(folder, begin))
+    with Bars() as progress:
+        write_json(out, record_run(folder, progress.begin))
 
 
 def tables(

@@ -22,7 +22,7 @@ from .predict.classification import Encoded
 from .recipe import Recipe
 from .recipe.load import apply_override, validate
 from .recipe.tables import OPTIMISERS
-from .report.terminal import TrainingProgress
+from .report.progress import TrainingProgress
 from .store.folder import RECIPE
 from .training.loop import Interrupted
 from .training.session import start

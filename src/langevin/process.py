@@ -1,13 +1,15 @@
-"""Start-up care: what the command line does to its own process, once, before it computes anything.
+"""The process: what the command line does to its own once, before it computes, and how far work is.
 
-Large tensors come and go with every training step. glibc hands their memory back to the kernel and asks for it again,
-and the kernel clears every page anew: half of the CPU time of a torch process can go there. `prepare_process` tells
-glibc to keep what was freed, and lowers the number of torch threads to the cores that this process may use. It also
-spares the process torch's compiler, which the first optimiser would import, for seconds, only to tell it not to compile
-the optimiser. Results keep their bits; the process keeps its peak memory until it ends.
+Large tensors come and go with every training step. glibc hands their memory back to the kernel and
+asks for it again, and the kernel clears every page anew: half of the CPU time of a torch process
+can go there. `prepare_process` tells glibc to keep what was freed, and lowers the number of torch
+threads to the cores that this process may use. It also spares the process torch's compiler, which
+the first optimiser would import, for seconds, only to tell it not to compile the optimiser. Results
+keep their bits; the process keeps its peak memory until it ends.
 
-`import langevin` does none of this: a library must not change its host. Call `prepare_process()` yourself to have it
-in your own program. The environment variable LANGEVIN_STARTUP=0 switches it off. `docs/speed.md` has its effect.
+`import langevin` does none of this: a library must not change its host. Call `prepare_process()`
+yourself to have it in your own program. The environment variable LANGEVIN_STARTUP=0 switches it
+off. `docs/speed.md` has its effect.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -24,6 +27,17 @@ TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
 MEGABYTE = 2**20
 NEVER_COMPILED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
 """Methods of torch's optimisers that import its compiler when they are first called."""
+
+
+class Progress:
+    """Hears how far long work is, and tells nobody; `report.progress` has one that shows it."""
+
+    def begin(self, total: int, parts: str = "samples") -> Callable[[], None]:
+        """Work of so many equal parts begins; call what this gives after each of them."""
+        return lambda: None
+
+
+SILENT = Progress()
 
 
 @dataclass(frozen=True)
@@ -38,8 +52,10 @@ class Startup:
 
 
 def prepare_process() -> Startup:
-    """Keep freed memory, use no more threads than there are cores, do without the compiler; LANGEVIN_STARTUP=0 leaves
-    all as it was."""
+    """Keep freed memory, use no more threads than there are cores, do without the compiler.
+
+    LANGEVIN_STARTUP=0 leaves all as it was.
+    """
     if os.environ.get("LANGEVIN_STARTUP") == "0":
         return Startup("left alone, LANGEVIN_STARTUP=0", torch.get_num_threads())
     spare_the_compiler()
@@ -47,7 +63,7 @@ def prepare_process() -> Startup:
 
 
 def keep_freed_memory() -> str:
-    """No separate mapping for large blocks, no return of memory to the kernel; says what came of it."""
+    """No separate mapping for large blocks, no return of memory; says what came of it."""
     try:
         library = ctypes.CDLL(None)
         library.gnu_get_libc_version  # noqa: B018  # another libc may have a mallopt of another meaning
@@ -60,7 +76,7 @@ def keep_freed_memory() -> str:
 
 
 def limit_threads() -> int:
-    """Torch threads, lowered to the available cores unless OMP_NUM_THREADS asks for a number; never raised."""
+    """Torch threads, lowered to the available cores unless OMP_NUM_THREADS says; never raised."""
     threads = torch.get_num_threads()
     if "OMP_NUM_THREADS" not in os.environ and threads > available_cores():
         threads = available_cores()
@@ -69,7 +85,7 @@ def limit_threads() -> int:
 
 
 def spare_the_compiler() -> None:
-    """Let optimisers call their methods as they are, which is what the compiler, once imported, would tell them."""
+    """Let optimisers call their methods as they are, as the compiler, once imported, would say."""
     if "torch._dynamo" in sys.modules:
         return
     for name in NEVER_COMPILED:
@@ -79,7 +95,7 @@ def spare_the_compiler() -> None:
 
 
 def available_cores() -> int:
-    """Cores that this process may run on, which a container or `taskset` can make fewer than the machine has."""
+    """Cores that this process may run on; a container or `taskset` can make them few."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # only Linux tells

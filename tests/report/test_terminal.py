@@ -1,6 +1,6 @@
 """What users named stands on the screen as they wrote it."""
 
-from langevin.report.terminal import TrainingProgress, messages, screen, table
+from langevin.report.terminal import messages, screen, table
 
 
 def test_brackets_and_colons_mean_themselves():
@@ -10,9 +10,3 @@ def test_brackets_and_colons_mean_themselves():
             console.print("classes: [neg] 50%")
         for text in ("[title]", "[red]", "[/s] :cat:", "classes: [neg] 50%"):
             assert text in shown.get()
-
-
-def test_the_name_of_a_run_may_be_in_brackets():
-    bar = TrainingProgress("[/s]").bar
-    bar.add_task("[/s]", total=1, text="")
-    assert bar.columns[0].render(bar.tasks[0]).plain == "[/s]"

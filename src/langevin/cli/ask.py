@@ -17,7 +17,8 @@ from ..predict.generate import generate as generate_tokens
 from ..report.controls import show_controls
 from ..report.explanation import draw_explanation, explanation_table
 from ..report.figures import refuse_figure
-from ..report.terminal import counting, messages, screen
+from ..report.progress import Bars
+from ..report.terminal import messages, screen
 from ..store.folder import RunFolder
 from ..training.loop import prepare_device
 from ..training.session import BEST, Selection, language_model_of, open_language_task, select, usual
@@ -88,8 +89,8 @@ def generate(
     """Continue a text with the averaged model."""
     run, how = RunFolder(folder), select_ or usual(folder, samples, skip_damaged=skip_damaged)
     count = samples if how == BEST else samples or run.store().of_each(10)
-    with counting("validation", as_json) as begin_choice:
-        chosen, _ = select(run, Selection(how, count, 0, skip_damaged), begin_choice)
+    with Bars(as_json) as progress:
+        chosen, _ = select(run, Selection(how, count, 0, skip_damaged), progress.begin)
     model, vocabulary = language_model_of(run)
     model = model.to(prepare_device(run.recipe))
     tokens: list[int] = []

@@ -13,7 +13,8 @@ from ..errors import LangevinError
 from ..models.pictures import features_of_pictures
 from ..predict.captioning import Captioning, Search, caption_images
 from ..report.captions import caption_table
-from ..report.terminal import counting, screen
+from ..report.progress import Bars
+from ..report.terminal import screen
 from ..training.session import Selection
 from .app import (
     Folder,
@@ -86,9 +87,10 @@ def caption(
             "expected pictures or --features FILE, got neither; name an image to describe"
         )
     run = Captioning.open(folder, selection)
-    with counting("images", quiet or as_json) as begin:
+    with Bars(quiet or as_json) as progress:
         pictures = caption_images(
-            run, given, search, per_sample, begin(len(given.names) * (1 + per_sample))
+            run, given, search, per_sample,
+            progress.begin(len(given.names) * (1 + per_sample), "images"),
         )
     say_skipped(run.skipped)
     if as_json:

@@ -15,8 +15,9 @@ from ..errors import LangevinError
 from ..posterior.risk import DecisionRule
 from ..predict.classification import Classifier, answers, remarks
 from ..predict.decision import Target, caution, decisions, rule_for
+from ..report.progress import Bars
 from ..report.sentences import answer_table, rule_in_words
-from ..report.terminal import counting, messages, screen
+from ..report.terminal import messages, screen
 from ..training.session import Begin, Selection
 from .app import (
     Confidence,
@@ -79,10 +80,10 @@ def classify(
     rows = rows_to_answer(
         run, texts, file, text_column, label_column, labelled, to_write=out is not None
     )
-    with counting("samples", quiet or as_json) as begin:
-        rule = the_rule(run, target, begin)
+    with Bars(quiet or as_json) as progress:
+        rule = the_rule(run, target, progress.begin)
         encoded = run.encode(rows.texts, free=rows.free)
-        given = run.predict({"texts": encoded.sentences}, begin(len(run.samples)))["texts"]
+        given = run.predict({"texts": encoded.sentences}, progress.begin(len(run.samples)))["texts"]
     decided = decisions(rule, given, encoded) if rule else [None] * len(rows.texts)
     answered = [
         a | {"decision": d}

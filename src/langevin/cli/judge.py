@@ -18,9 +18,10 @@ from ..predict.ranking import TOKENS, uncertainty_of_run
 from ..predict.uncertain import most_uncertain
 from ..report.diagnosis import diagnosis_page
 from ..report.figures import refuse_figure
+from ..report.progress import Bars
 from ..report.sentences import draw_landscape
 from ..report.summary import curve_table, evaluation_table, models_table
-from ..report.terminal import counting, messages, screen
+from ..report.terminal import messages, screen
 from ..report.uncertain import uncertainty_page
 from ..training.session import Selection, evaluate_run
 from .app import (
@@ -79,14 +80,14 @@ def evaluate(
         check_request(
             folder, captions, search, text=text, mc_dropout=mc_dropout, overwrite=overwrite
         )
-    with counting("samples", quiet or as_json) as begin:
+    with Bars(quiet or as_json) as progress:
         result = evaluate_run(
-            folder, split, selection, text, begin, curve=curve, mc_dropout=mc_dropout
+            folder, split, selection, text, progress.begin, curve=curve, mc_dropout=mc_dropout
         )
         if captions is not None:
-            result = add_caption_scores(result, selection, search, captions, begin)
+            result = add_caption_scores(result, selection, search, captions, progress.begin)
         if weight_average or student is not None:
-            result = add_models(result, selection, text, student, begin)
+            result = add_models(result, selection, text, student, progress.begin)
     say_skipped(result["skipped"])
     for note in result.get("notes", []):
         messages.print(note, style="yellow", soft_wrap=True)
@@ -125,12 +126,14 @@ def uncertainty(
     """What a run is unsure of: words, sentences or captions; and how far to believe it."""
     refuse_figure(figure, overwrite=overwrite)
     classifier = Classifier(folder, selection) if figure is not None else None
-    with counting("samples", quiet or as_json) as begin:
+    with Bars(quiet or as_json) as progress:
         result = uncertainty_of_run(
-            folder, split, selection, tokens=tokens, top=top, by=by, begin=begin
+            folder, split, selection, tokens=tokens, top=top, by=by, begin=progress.begin
         ).numbers()
         if figure is not None and classifier is not None:
-            _, land = most_uncertain(classifier, top, result["by"], split, begin, states=True)
+            _, land = most_uncertain(
+                classifier, top, result["by"], split, progress.begin, states=True
+            )
             assert land is not None
             draw_landscape(figure, land, top)
     say_skipped(result["skipped"])
@@ -159,7 +162,7 @@ def diagnose(
     as_json: Json = False,
 ) -> None:
     """How well chains mix, how far they go, how hot they are, and a verdict in words."""
-    with counting("samples", quiet or as_json) as begin:
+    with Bars(quiet or as_json) as progress:
         result, draws = diagnose_runs(
             folders,
             split=split,
@@ -167,7 +170,7 @@ def diagnose(
             batches=None if full_gradient else batches,
             probes=probes,
             skip_damaged=skip_damaged,
-            begin=begin,
+            begin=progress.begin,
         )
     if netcdf is not None:
         write_netcdf(draws, netcdf, {"runs": ", ".join(result["runs"]), "split": split})

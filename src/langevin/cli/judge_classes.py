@@ -13,6 +13,7 @@ from ..predict.calibrating import calibrate_run, other_methods
 from ..predict.classification import Classifier
 from ..predict.decision import Target, decide_run
 from ..report.figures import refuse_figure
+from ..report.progress import Bars
 from ..report.sentences import (
     calibration_table,
     draw_calibration,
@@ -21,7 +22,7 @@ from ..report.sentences import (
     promise_in_words,
     ranking_table,
 )
-from ..report.terminal import counting, messages, screen
+from ..report.terminal import messages, screen
 from ..training.session import Selection
 from .app import (
     Confidence,
@@ -66,8 +67,8 @@ def decide(
             "expected --risk SHARE or --coverage SHARE, got neither; such as --risk 0.05"
         )
     run = Classifier(folder, selection)
-    with counting("samples", quiet or as_json) as begin:
-        result, judged = decide_run(run, target, begin)
+    with Bars(quiet or as_json) as progress:
+        result, judged = decide_run(run, target, progress.begin)
     if figure is not None:
         draw_decision(figure, judged.get("test", judged["valid"]), risk)
     say_skipped(run.skipped)
@@ -106,10 +107,10 @@ def calibrate(
     """Are the probabilities right? Of the last sample, the average and Monte-Carlo dropout."""
     refuse_figure(figure, overwrite=overwrite)
     run = Classifier(folder, selection)
-    with counting("samples", quiet or as_json) as begin:
-        result = calibrate_run(run, split, mc_dropout, outside, begin)
+    with Bars(quiet or as_json) as progress:
+        result = calibrate_run(run, split, mc_dropout, outside, progress.begin)
         for path in other or []:
-            methods, theirs = other_methods(path, split, begin)
+            methods, theirs = other_methods(path, split, progress.begin)
             if theirs != result["split_sha256"]:
                 messages.print(
                     f"{path} was tested on other sentences; its numbers do not compare",

@@ -15,8 +15,9 @@ from ..recipe import Recipe, load_recipe, shipped
 from ..recipe.load import TABLES
 from ..report.chains import chains_table
 from ..report.page import write_report
+from ..report.progress import Bars
 from ..report.summary import learning_table, run_summary
-from ..report.terminal import counting, messages, screen, table
+from ..report.terminal import messages, screen, table
 from ..store.folder import REPORT, RunFolder
 from .app import Folder, Json, Overwrite, Quiet, SkipDamaged, Tokens, command_group, example
 
@@ -117,7 +118,7 @@ def report(
 ) -> None:
     """One page about a run, for a browser: curves, calibration, diagnostics, examples, cost."""
     target = out or folder / REPORT
-    with counting("work", quiet) as begin:
+    with Bars(quiet) as progress:
         write_report(
             folder,
             target,
@@ -125,6 +126,6 @@ def report(
             tokens=tokens,
             overwrite=overwrite,
             skip_damaged=skip_damaged,
-            begin=begin,
+            begin=progress.begin,
         )
     messages.print(f"wrote {target}", soft_wrap=True)

@@ -11,9 +11,10 @@ import typer
 from rich.text import Text
 
 from ..predict.classification import imbalance
-from ..report.chains import ChainsProgress, chains_table
+from ..report.chains import chains_table
+from ..report.progress import Bars, ChainsProgress, TrainingProgress
 from ..report.summary import run_summary
-from ..report.terminal import TrainingProgress, counting, duration, messages, screen, table
+from ..report.terminal import duration, messages, screen, table
 from ..store.folder import RunFolder
 from ..training.chains import resume_chains
 from ..training.jobs import PARENT
@@ -87,8 +88,8 @@ def choose_collection(folder: RunFolder, quiet: bool) -> dict[str, Any] | None:
     ):  # chains choose together
         return None
     try:
-        with counting("validation", quiet) as begin:
-            return preferred(folder, samples, begin)
+        with Bars(quiet) as progress:
+            return preferred(folder, samples, progress.begin)
     except KeyboardInterrupt:
         messages.print(
             f"trained; stopped while choosing which samples to average: all, until "

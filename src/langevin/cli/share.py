@@ -10,7 +10,8 @@ import typer
 from rich.text import Text
 
 from ..predict.export import export as export_run
-from ..report.terminal import counting, messages, screen
+from ..report.progress import Bars
+from ..report.terminal import messages, screen
 from ..store.card import half_precision
 from ..store.check import check_folder
 from ..training.session import Selection
@@ -36,7 +37,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a folder that stands alone: config, vocabulary, samples, card; no training data."""
-    with counting("samples", quiet or as_json) as begin:
+    with Bars(quiet or as_json) as progress:
         config = export_run(
             folder,
             out,
@@ -44,7 +45,7 @@ def export(
             float16=float16,
             overwrite=overwrite,
             measure=evaluate,
-            begin=begin,
+            begin=progress.begin,
         )
     if as_json:
         print(json.dumps(config.to_dict()))

@@ -1,19 +1,15 @@
-"""What people see in the terminal: progress with rates and time left, tables, small curves."""
+"""What people see in the terminal: tables, small curves."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from ..training.loop import Trainer
 from .controls import show_controls
 
 
@@ -49,71 +45,6 @@ def show_log() -> None:
     if not any(isinstance(handler, LogToScreen) for handler in log.handlers):
         log.addHandler(LogToScreen())
         log.setLevel(logging.INFO)
-
-
-class TrainingProgress:
-    """A live line on a terminal; without one, a plain line at every record and every half minute."""
-
-    def __init__(self, label: str, quiet: bool = False) -> None:
-        self.label, self.quiet = label, quiet
-        self.live = messages.is_terminal and not quiet
-        self.started, self.first_step, self.last_line = 0.0, 0, 0.0
-        self.bar = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
-            TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[text]}"), TimeRemainingColumn(compact=True),
-            console=messages, transient=False,
-        )
-
-    def __enter__(self) -> TrainingProgress:
-        self.started = self.last_line = time.monotonic()
-        if self.live:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.live:
-            self.bar.stop()
-
-    def __call__(self, trainer: Trainer) -> None:
-        """Called after every step."""
-        if not self.first_step:
-            self.first_step = trainer.step
-            self.number = self.bar.add_task(self.label, total=trainer.pace.total, text="")
-        text = self._describe(trainer)
-        if self.live:
-            self.bar.update(self.number, completed=trainer.step, text=text)
-        elif not self.quiet and (trainer.recorded == trainer.step or time.monotonic() - self.last_line > 30):
-            self.last_line = time.monotonic()
-            left = (trainer.pace.total - trainer.step) / max(self._rate(trainer), 1e-9)
-            where = f"{self.label} {trainer.step}/{trainer.pace.total}"
-            messages.print(f"{where} {text} {duration(left)} left", soft_wrap=True)
-
-    def _rate(self, trainer: Trainer) -> float:
-        return (trainer.step - self.first_step) / max(time.monotonic() - self.started, 1e-9)
-
-    def _describe(self, trainer: Trainer) -> str:
-        terms = trainer.task.num_data / trainer.task.batches_per_epoch
-        loss = trainer.losses[-1] if trainer.losses else trainer.history[-1].train_loss
-        text = f"loss {loss:.3f}  {self._rate(trainer) * terms / 1000:.1f}k terms/s"
-        if trainer.history:
-            last = trainer.history[-1]
-            text += f"  valid {last.valid[trainer.task.score]:.4f}"
-            if last.average:
-                text += f"  average of {trainer.running.count} {last.average[trainer.task.score]:.4f}"
-        return text
-
-
-@contextmanager
-def counting(label: str, quiet: bool = False) -> Iterator[Callable[[int], Callable[[], None]]]:
-    """A bar for equal pieces of work: call what it yields with their number, and what that returns after each."""
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.completed}/{task.total}"))
-    with Progress(*columns, TimeRemainingColumn(), console=messages, transient=True, disable=quiet) as progress:
-
-        def begin(total: int) -> Callable[[], None]:
-            task = progress.add_task(label, total=total)
-            return lambda: progress.advance(task)
-
-        yield begin
 
 
 def table(

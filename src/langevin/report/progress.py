@@ -1,0 +1,160 @@
+"""How far work is, on the screen: bars with the time left, of any work, of a run, of chains."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Lines
+
+from ..process import Progress
+from ..store.folder import RunFolder
+from ..store.manifest import Progress as RunProgress
+from ..training.loop import Trainer
+from .terminal import duration, messages
+
+
+class Bars(Progress):
+    """A bar for each piece of work while it is open, then nothing."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        columns = (
+            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
+            TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn(),
+        )
+        self.lines = Lines(*columns, console=messages, transient=True, disable=quiet)
+
+    def __enter__(self) -> Bars:
+        self.lines.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.lines.stop()
+
+    def begin(self, total: int, parts: str = "samples") -> Callable[[], None]:
+        number = self.lines.add_task(parts, total=total)
+        return lambda: self.lines.advance(number)
+
+
+class TrainingProgress:
+    """A live line on a terminal; without one, a line at every record and every half minute."""
+
+    def __init__(self, label: str, quiet: bool = False) -> None:
+        self.label, self.quiet = label, quiet
+        self.live = messages.is_terminal and not quiet
+        self.started, self.first_step, self.last_line = 0.0, 0, 0.0
+        self.bar = Lines(
+            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
+            TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[text]}"),
+            TimeRemainingColumn(compact=True), console=messages, transient=False,
+        )
+
+    def __enter__(self) -> TrainingProgress:
+        self.started = self.last_line = time.monotonic()
+        if self.live:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            self.bar.stop()
+
+    def __call__(self, trainer: Trainer) -> None:
+        """Called after every step."""
+        if not self.first_step:
+            self.first_step = trainer.step
+            self.number = self.bar.add_task(self.label, total=trainer.pace.total, text="")
+        text = self.describe(trainer)
+        due = trainer.recorded == trainer.step or time.monotonic() - self.last_line > 30
+        if self.live:
+            self.bar.update(self.number, completed=trainer.step, text=text)
+        elif not self.quiet and due:
+            self.last_line = time.monotonic()
+            left = (trainer.pace.total - trainer.step) / max(self.rate(trainer), 1e-9)
+            where = f"{self.label} {trainer.step}/{trainer.pace.total}"
+            messages.print(f"{where} {text} {duration(left)} left", soft_wrap=True)
+
+    def rate(self, trainer: Trainer) -> float:
+        """Steps a second."""
+        return (trainer.step - self.first_step) / max(time.monotonic() - self.started, 1e-9)
+
+    def describe(self, trainer: Trainer) -> str:
+        terms = trainer.task.num_data / trainer.task.batches_per_epoch
+        loss = trainer.losses[-1] if trainer.losses else trainer.history[-1].train_loss
+        text = f"loss {loss:.3f}  {self.rate(trainer) * terms / 1000:.1f}k terms/s"
+        if trainer.history:
+            last = trainer.history[-1]
+            text += f"  valid {last.valid[trainer.task.score]:.4f}"
+            if last.average:
+                average = last.average[trainer.task.score]
+                text += f"  average of {trainer.running.count} {average:.4f}"
+        return text
+
+
+class ChainsProgress:
+    """A live line for each chain on a terminal; without one, a plain line every half minute.
+
+    It reads the chains' checkpoints, so it moves as often as these are written.
+    """
+
+    def __init__(self, folder: RunFolder, quiet: bool = False) -> None:
+        self.folder, self.quiet = folder, quiet
+        self.live = messages.is_terminal and not quiet
+        self.last_look = self.last_line = time.monotonic()
+        columns = (
+            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
+            TextColumn("{task.fields[text]}"),
+        )
+        self.bar = Lines(*columns, console=messages)
+        self.numbers = [
+            self.bar.add_task(chain.path.name, total=None, text="") for chain in folder.chains
+        ]
+
+    def __enter__(self) -> ChainsProgress:
+        if self.live:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.look()
+        if self.live:
+            self.bar.stop()
+
+    def __call__(self) -> None:
+        """Called some times a second; looks once a second."""
+        now = time.monotonic()
+        if now - self.last_look < 1:
+            return
+        self.last_look = now
+        if self.live:
+            self.look()
+        elif not self.quiet and now - self.last_line > 30:
+            self.last_line = now
+            lines = [
+                f"{chain.path.name} {describe(chain.progress())}"
+                for chain in self.folder.chains if chain.progress()
+            ]
+            messages.print("; ".join(lines) or "starting", soft_wrap=True)
+
+    def look(self) -> None:
+        for number, chain in zip(self.numbers, self.folder.chains, strict=True):
+            if progress := chain.progress():
+                text = describe(progress)
+                self.bar.update(
+                    number, total=progress.total, completed=progress.step, text=text
+                )
+
+
+def describe(progress: RunProgress | None) -> str:
+    """Steps, and the last scores on validation."""
+    if not progress:
+        return "not started"
+    text = f"{progress.step}/{progress.total}"
+    if progress.history:
+        last = progress.history[-1]
+        score = next(iter(last.valid))
+        text += f"  valid {last.valid[score]:.4f}"
+        if last.average:
+            text += f"  average of {progress.averaged} {last.average[score]:.4f}"
+    return text
