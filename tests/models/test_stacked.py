@@ -8,7 +8,14 @@ from torch import nn
 
 from langevin.errors import LangevinError
 from langevin.models.recurrent import CELLS
-from langevin.models.stacked import StackedEmbedding, StackedLinear, StackedRecurrent, on_tensors, reorder, share
+from langevin.models.stacked import (
+    StackedEmbedding,
+    StackedLinear,
+    StackedRecurrent,
+    on_tensors,
+    reorder,
+    share,
+)
 
 S = 3
 

@@ -15,7 +15,18 @@ import numpy as np
 
 from .. import noise
 from ..noise import MASK, ROUNDS, RUN
-from .table import NOISY, NUMBER, SEED, SEED_HIGH, STEP, STREAM, inlined, prefetch, wide_vectors, word
+from .table import (
+    NOISY,
+    NUMBER,
+    SEED,
+    SEED_HIGH,
+    STEP,
+    STREAM,
+    inlined,
+    prefetch,
+    wide_vectors,
+    word,
+)
 
 f32, i32, u32, u64 = np.float32, np.int32, np.uint32, np.uint64
 M0, M1 = (u64(m) for m in noise.MULTIPLIERS)

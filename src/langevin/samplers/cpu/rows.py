@@ -11,7 +11,19 @@ import numpy as np
 
 from .kernels import gain_of, psgld_move, sgld_move
 from .noise import fill_row
-from .table import SIZE, TENSORS, Kernel, carray, doubles, inlined, pointer, real, tensor, walk, word
+from .table import (
+    SIZE,
+    TENSORS,
+    Kernel,
+    carray,
+    doubles,
+    inlined,
+    pointer,
+    real,
+    tensor,
+    walk,
+    word,
+)
 
 # In float64. log 2 comes in two parts, the first so short that n times it is exact.
 INVERSE_LOG_2, LOG_2_HIGH = 1 / math.log(2), round(math.log(2) * 2**32) / 2**32
