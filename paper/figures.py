@@ -128,7 +128,8 @@ class Figure:
 
 FIGURES = {
     "samples": Figure(samples, draw_samples, ("each", "collections")),
-    "words": Figure(words, lambda told, path: draw_explanation(told, path, 3), ("tokens", "each", "averaged", "std")),
+    "words": Figure(words, lambda told, path: draw_explanation({"shown": told["tokens"]} | told, path, 3),
+                    ("tokens", "each", "averaged", "std")),  # old records show the tokens
     "captions": Figure(captions, draw_captions, ("image", "captions", "per_sample", "samples")),
     "learning-curves": Figure(learning_curves, lambda told, path: draw_runs(path, told["runs"]), ("runs",)),
     "uncertainty": Figure(uncertainty, draw_uncertainty, ("points", "labels", "scores", "names")),

@@ -79,9 +79,7 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
     "generate": {"text": ("text", 1.0), "samples": ("samples", 1.0)},
     "curve": {f"curve/{how}/*": (f"curve/{how}/*", 1.0) for how in (
         "forward", "backward", "thinned")},
-    "diagnose": {
-        "r_hat": ("r_hat", 1.0), "ess": ("ess", 1.0), "distance_growth": ("distance_growth", 1.0),
-    },
+    "diagnose": {"distance_growth": ("distance_growth", 1.0)},  # R-hat, ESS: others since
     "classify": {
         **{f"texts/*/{key}": (f"texts/*/{key}", 1.0) for key in (
             "label", "probability", "std", "entropy", "mutual_information", "decision", "empty",

@@ -123,4 +123,4 @@ def test_a_damaged_origin_is_named(cli, classifier_run, tmp_path):
     (run / "origin.json").write_text("{}")
     code, _, messages = cli("classify", run, "where")
     assert code == 2
-    assert "does not tell its labels" in messages
+    assert "origin.json" in messages

@@ -64,18 +64,20 @@ class Reliability:
 def reliability(confidence: Tensor, correct: Tensor, bins: int = 15, *, equal_mass: bool = False) -> Reliability:
     """Accuracy against confidence in bins of equal width, or of (nearly) equal numbers of items.
 
-    With equal mass the edges are quantiles of the confidence; items of the same confidence stay together, so that the
-    result does not depend on the order of the items, and bins may be fewer than asked.
+    With equal mass the edges are quantiles of the confidence; items whose confidence is the same to
+    seven digits, as far as float32 tells, stay together, so that the result depends neither on
+    their order nor on rounding, and bins may be fewer than asked.
     """
     c, right = check_pairs(confidence, correct)
     if bins < 1:
         raise LangevinError(f"expected at least one bin, got {bins}")
     edges = torch.linspace(0, 1, bins + 1, dtype=torch.float64, device=c.device)
+    ranked = c.round(decimals=7) if equal_mass else c
     if equal_mass:
         ends = torch.tensor([-(-len(c) * b // bins) - 1 for b in range(1, bins + 1)], device=c.device)
-        edges = torch.cat([edges[:1], torch.unique(c.sort().values[ends])])
+        edges = torch.cat([edges[:1], torch.unique(ranked.sort().values[ends])])
     inner = edges[1:-1]
-    at = torch.bucketize(c, inner)  # edges[b] < c ≤ edges[b + 1]; 0 falls into the first bin
+    at = torch.bucketize(ranked, inner)  # edges[b] < c ≤ edges[b + 1]; 0 falls into the first bin
     count = torch.bincount(at, minlength=len(inner) + 1)
     held = count > 0
     mean = [torch.bincount(at, values, minlength=len(inner) + 1)[held] / count[held] for values in (c, right)]
