@@ -137,7 +137,7 @@ def test_chains_stay_apart_in_an_exported_folder(two_chains, tmp_path):
     assert metrics.averaged == evaluate_run(two_chains, "test", Selection())["averaged"]
     for choice in ({}, {"samples": 2, "select": "backward"}, {"samples": 1, "select": "forward"}, {"samples": 3}):
         ours, theirs = (langevin.load(folder, **choice) for folder in (tmp_path / "shared", two_chains))
-        assert [(s.chain, s.step) for s in ours.samples] == [(s.chain, s.step) for s in theirs.samples]
+        assert [(s.chain, s.step) for s in ours.draws] == [(s.chain, s.step) for s in theirs.draws]
         assert ours.score(TEXT).nll == pytest.approx(theirs.score(TEXT).nll)
     with pytest.raises(LangevinError, match="between 1 and 4 samples"):
         langevin.load(tmp_path / "shared", samples=5)
@@ -208,7 +208,7 @@ def test_a_damaged_sample_is_named_and_the_rest_usable(alone):
     victim = alone / "samples" / "sample-0001.safetensors"
     victim.write_bytes(victim.read_bytes()[:-1] + b"x")
     with pytest.raises(LangevinError, match="sample-0001"):
-        langevin.load(alone)
+        langevin.load(alone).score(TEXT)
     assert len(langevin.load(alone, skip_damaged=True)) == 2
 
 

@@ -25,6 +25,7 @@ from ..store.samples import choose
 from ..tasks.captioning import build_captioner
 from ..training.loop import prepare_device
 from ..training.session import Selection, select
+from .base import Posterior
 from .beam import Hypothesis, beam_search, check_settings
 
 IMAGES_AT_ONCE = 32
@@ -211,3 +212,25 @@ def caption_images(
         told = [describe(run.vocabulary, c, log_p) for c, log_p in zip(captions, each, strict=True)]
         pictures.append({"image": name, "captions": told, "per_sample": others})
     return pictures
+
+
+class CaptionPosterior(Posterior):
+    """A captioner of image features."""
+
+    plan = "batched"
+
+    def caption(
+        self, features: Any, *, beam: int = 5, top: int = 1, length_power: float = 0.0, max_length: int = 20
+    ) -> list[list[dict[str, Any]]]:
+        """The best captions of each row of features [images, width], with the probability and spread of every word."""
+        values = torch.as_tensor(features).float()
+        values = values[None] if values.dim() == 1 else values
+        given = ImageFeatures([str(number) for number in range(len(values))], values, "the features given")
+        given.expect_width(int(self.facts["feature_width"]))
+        search = Search(beam, top, length_power, max_length)
+        found = []
+        searched = search_captions(AveragedDecoder(self.ensemble), self.vocabulary, values, search)
+        for row, captions in zip(values, searched, strict=True):
+            each = word_probabilities(self.ensemble, self.vocabulary, row.expand(len(captions), -1), captions)
+            found.append([describe(self.vocabulary, c, log_p) for c, log_p in zip(captions, each, strict=True)])
+        return found

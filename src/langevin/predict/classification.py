@@ -11,11 +11,12 @@ from typing import Any
 
 from torch import Tensor
 
+from ..data.buckets import in_length_order
 from ..data.spelling import split_unknown, words_of
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..models.classifier import SentenceClassifier
-from ..posterior.streaming import Moments
+from ..posterior.streaming import Moments, predictive
 from ..posterior.uncertainty import Predictive
 from ..recipe import SentenceData
 from ..store.folder import RunFolder
@@ -23,6 +24,7 @@ from ..store.weights import load_weights
 from ..tasks.classification import ClassifyTask, build_classifier, log_probs_of
 from ..training.loop import prepare_device
 from ..training.session import Selection, open_run_task, select
+from .base import Posterior
 
 Groups = Mapping[str, Sequence[Tensor]]
 """Encoded sentences by name; each sample is loaded once for all groups."""
@@ -171,3 +173,54 @@ def imbalance(facts: Mapping[str, Any]) -> str | None:
     times = f"{most / least:.1f} times" if least else "infinitely"
     return (f"unequal classes: {often!r} is {times} as frequent as {names[counts.index(least)]!r}; "
             f"always answering {often!r} would be wrong in {1 - most / sum(counts):.1%} of the training sentences")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The class of a text with the averaged probability of every class and the uncertainty in nats.
+
+    `total` = H[p̄] = `aleatoric` (what every sample is unsure of) + `epistemic` (what the samples disagree about).
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+    std: dict[str, float]
+    total: float
+    aleatoric: float
+    epistemic: float
+    empty: bool = False
+    """No word at all: the answer is the shares of the classes in training."""
+    cut: bool = False
+    """Longer than the run's `max_words`; what follows was not read."""
+
+
+class ClassificationPosterior(Posterior):
+    """A classifier of sentences."""
+
+    def predict(self, texts: str | Sequence[str]) -> list[Decision]:
+        """One decision for each text, the same as by `langevin classify`."""
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        if not texts:
+            raise LangevinError("expected at least one text, got none")
+        data = self.recipe.data
+        assert isinstance(data, SentenceData)
+        encoded = encode_texts(texts, self.vocabulary, self.facts["tokens"], data.max_words, free=True)
+        found = predictive(self._log_probs(encoded.sentences))
+        names = self.facts["label_names"]
+        measures = (found.probabilities, found.std, found.label, found.total, found.aleatoric, found.epistemic)
+        columns = [*(measure.tolist() for measure in measures), encoded.empty, encoded.cut]
+        decisions = []
+        for p, std, label, *rest in zip(*columns, strict=True):
+            each, spread = (dict(zip(names, values, strict=True)) for values in (p, std))
+            decisions.append(Decision(names[label], p[label], each, spread, *rest))
+        return decisions
+
+    def _log_probs(self, sentences: list[Tensor]) -> Tensor:
+        """[samples, texts, classes], in the order of the texts."""
+        def log_probs(tokens: Tensor, lengths: Tensor) -> Tensor:
+            each = self.ensemble.log_probs(tokens.to(self.device), lengths.to(self.device), each=True).each
+            assert each is not None
+            return each.cpu()
+
+        return in_length_order(sentences, log_probs, dim=1)

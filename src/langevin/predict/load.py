@@ -1,4 +1,4 @@
-"""The door: a predictor from a run or an exported folder, without the data of its training."""
+"""The door: one object that answers, from a run, several chains, or an exported folder."""
 
 from __future__ import annotations
 
@@ -9,42 +9,59 @@ from ..files import inside
 from ..store.export import read_export
 from ..store.folder import RECIPE, SAMPLES, RunFolder
 from ..store.replacement import CONFIG
-from ..store.samples import Sample, SampleStore
-from ..tasks import model_of
+from ..store.samples import SampleStore
 from ..training.loop import prepare_device
-from ..training.session import Selection, select, usual
-from .predictors import PREDICTORS, Predictor
+from ..training.session import Selection, usual
+from ..training.session import select as choose_samples
+from .base import Opened, Posterior
+from .captioning import CaptionPosterior
+from .classification import ClassificationPosterior
+from .language import LanguagePosterior
+
+KINDS: dict[str, type[Posterior]] = {
+    "language-model": LanguagePosterior, "classify": ClassificationPosterior,
+    "caption": CaptionPosterior,
+}
 
 
 def load(
-    folder: str | Path, *, samples: int | None = None, select: str | None = None,
+    path: str | Path, *, select: str | None = None, samples: int | None = None, discard: int = 0,
     skip_damaged: bool = False, device: str = "cpu",
-) -> Predictor:
-    """A predictor from an exported folder, or from a run folder.
+) -> Posterior:
+    """The posterior of a run folder, of chains, or of an exported folder.
 
-    Of a run it averages, untold, what validation chose when training ended, as the commands do.
+    Which samples are averaged is for `select` (forward, backward or thinned, so many `samples` of
+    each chain, without the first `discard`); untold, it is what validation chose when training
+    ended, or all. Its data need not be there, but for what asks about a split.
     """
-    path = Path(folder)
+    path = Path(path)
     if (path / CONFIG).is_file():
-        config, recipe, vocabulary = read_export(path)
-        store = SampleStore(inside(path, SAMPLES), skip_damaged=skip_damaged)
-        facts, chosen = config.facts, store.select(select or Selection.how, samples)
+        opened = open_export(path, select, samples, discard, skip_damaged)
     elif (path / RECIPE).is_file():
-        run = RunFolder(path)
-        recipe, vocabulary, facts = run.recipe, run.vocabulary, run.facts
-        chosen = samples_of(run, select, samples, skip_damaged=skip_damaged)
+        opened = open_run(path, select, samples, discard, skip_damaged)
     else:
         what = "neither in it" if path.is_dir() else "nothing there"
         raise LangevinError(f"expected an exported model or a run at {path}, found {what}; see "
                             f"'langevin export'")
-    here = recipe.run.model_copy(update={"device": device, "threads": None})
-    recipe = recipe.model_copy(update={"run": here})
-    model = model_of(recipe, vocabulary, facts).to(prepare_device(recipe))
-    return PREDICTORS[recipe.task](model, chosen, recipe, vocabulary, facts)
+    here = opened.recipe.run.model_copy(update={"device": device, "threads": None})
+    place = prepare_device(opened.recipe.model_copy(update={"run": here}))
+    return KINDS[opened.recipe.task](opened, place)
 
 
-def samples_of(
-    run: RunFolder, how: str | None, count: int | None, *, skip_damaged: bool
-) -> list[Sample]:
-    how = how or usual(run.path, count, skip_damaged=skip_damaged)
-    return select(run, Selection(how, count, 0, skip_damaged))[0]
+def open_run(
+    path: Path, select: str | None, samples: int | None, discard: int, skip_damaged: bool
+) -> Opened:
+    folder = RunFolder(path)
+    how = select or usual(path, samples, discard, skip_damaged)
+    draws, skipped = choose_samples(folder, Selection(how, samples, discard, skip_damaged))
+    return Opened(path, folder.recipe, folder.vocabulary, folder.facts, draws, how, skipped)
+
+
+def open_export(
+    path: Path, select: str | None, samples: int | None, discard: int, skip_damaged: bool
+) -> Opened:
+    config, recipe, vocabulary = read_export(path)
+    store = SampleStore(inside(path, SAMPLES), skip_damaged=skip_damaged)
+    how = select or Selection.how
+    draws = store.select(how, samples, discard=discard)
+    return Opened(path, recipe, vocabulary, config.facts, draws, how, store.skipped)

@@ -1,0 +1,36 @@
+"""How well predictions met what was observed, as records: one name and one unit for each number."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is answered: a frozen record. Fields that say nothing here are None."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, under the names of the fields."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Scores(Result):
+    """Of some predictions over `items`: tokens, words or sentences."""
+
+    nll: float
+    """Mean −log of the probability of what was observed, in nats per item."""
+    items: int
+    perplexity: float | None = None
+    """exp(nll), of words or characters."""
+    bits_per_byte: float | None = None
+    """Comparable between levels, where tokens can be turned back into bytes."""
+    error: float | None = None
+    """Share of wrong answers, 0 to 1."""
+    brier: float | None = None
+    """Summed over classes, 0 to 2."""
+    ece: float | None = None
+    """Expected calibration error, 0 to 1."""
+    unknown_share: float | None = None
+    """Share of the words or characters that are <unk>, 0 to 1."""

@@ -1,0 +1,178 @@
+"""What the door answers: frozen records. Probabilities and shares are 0..1, entropies nats.
+
+`to_dict()` is what commands print with --json. Tuples there are lists; what is absent is null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..posterior.scores import Result, Scores
+
+
+@dataclass(frozen=True)
+class TokenScore(Result):
+    """A token of a text: the probability that it was given, and how sure the samples were there."""
+
+    token: str
+    """As it is shown; a byte that is only a part of a letter as its number, \\xc3."""
+    p: float
+    """Its averaged probability."""
+    std: float
+    """Of that over the parts, n−1; zero for one."""
+    entropy: float
+    """H[p̄] of all that could have come here."""
+    mutual_information: float
+    """As much of the entropy as the parts disagree about."""
+    parts: tuple[float, ...] = ()
+    """Its probability by each part: a sample, or another member of a pool."""
+    word: str | None = None
+    """What stood in the text where the token is <unk>."""
+
+
+@dataclass(frozen=True)
+class TextScore(Result):
+    """How well a text was foreseen, token by token, from the level's start on."""
+
+    nll: float
+    perplexity: float
+    unknown_share: float
+    samples: int
+    tokens: tuple[TokenScore, ...]
+    labels: tuple[str, ...]
+    """What each part of a token's probability is, such as "step 400"."""
+
+
+@dataclass(frozen=True)
+class Prediction(Result):
+    """The class of a text, the averaged probability of every class, and how sure that is."""
+
+    label: str
+    p: dict[str, float]
+    std: dict[str, float]
+    entropy: float
+    mutual_information: float
+    accepted: bool | None = None
+    """By the rule that `decide` learnt; None where there is none."""
+    empty: bool = False
+    """No word at all: the answer is the shares of the classes in training."""
+    cut: bool = False
+    """Longer than the run's `max_words`; what follows was not read."""
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class WordScore(Result):
+    """A word of a caption."""
+
+    word: str
+    p: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Caption(Result):
+    """A caption with its probability and the spread of that over the samples."""
+
+    caption: str
+    log_p: float
+    """Σ log of the averaged probabilities of the words: what the search maximises."""
+    score: float
+    """The same, over its length to the power that was asked for."""
+    log_p_std: float
+    """Spread over the samples of log p(caption | image, θ_s)."""
+    log_p_parts: tuple[float, ...]
+    words: tuple[WordScore, ...]
+
+
+@dataclass(frozen=True)
+class SampleScores(Result):
+    """One stored sample, or the average of one chain."""
+
+    scores: Scores
+    chain: int
+    step: int | None = None
+    """Of one sample."""
+    samples: int = 1
+
+
+@dataclass(frozen=True)
+class ModelScores(Result):
+    """A model beside the samples: the mean of their weights, a student."""
+
+    model: str
+    scores: Scores
+    passes: int
+    """Forward passes for each item."""
+    seconds: float | None = None
+    """For one item, every class included: the median batch's."""
+    gap_closed: float | None = None
+    """Of the distance in nll from the mean single sample, 0, to the average, 1."""
+
+
+@dataclass(frozen=True)
+class Evaluation(Result):
+    """Scores on a split: of the last sample, of the best single one, of the average."""
+
+    task: str
+    run: str
+    split: str
+    unit: str
+    """What an item is: token, word or sentence."""
+    score: str
+    """The number that validation watches."""
+    how: str
+    """Which samples were averaged."""
+    samples: int
+    temperature: float | None
+    last: Scores
+    averaged: Scores
+    best_single: Scores | None = None
+    """The one sample that validation scored best; None where validation is not known."""
+    pooled: Scores | None = None
+    adapted: Scores | None = None
+    members: dict[str, Scores] = field(default_factory=dict)
+    gain: float | None = None
+    """nll of the best single sample less that of the average: above 0, averaging helped."""
+    gain_error: float | None = None
+    """Standard error of the gain, paired over items; of a text over blocks of it."""
+    gain_over_last: float | None = None
+    gain_over_last_error: float | None = None
+    each: tuple[SampleScores, ...] = ()
+    chains: tuple[SampleScores, ...] = ()
+    """The average within each chain, where there are several."""
+    curve: dict[str, tuple[float, ...]] | None = None
+    """The score of each collection of 1, 2, … samples."""
+    models: tuple[ModelScores, ...] = ()
+    masks: int | None = None
+    """Of Monte-Carlo dropout, averaged instead of samples."""
+    steps: int = 0
+    seconds: float = 0.0
+    """What the samples cost to draw, summed over the chains."""
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Uncertainty(Result):
+    """Means over the items of a split, and the items of which the run is least sure."""
+
+    task: str
+    run: str
+    split: str
+    unit: str
+    samples: int
+    items: int
+    available: int
+    """Items of the whole split."""
+    by: str
+    """The statistic that ranks them."""
+    entropy: float
+    aleatoric: float
+    """What would remain if the weights were known: entropy = aleatoric + mutual_information."""
+    mutual_information: float
+    disagreement: float
+    """Share of the samples whose own answer is another than the average's."""
+    unknown_share: float
+    last: Scores
+    averaged: Scores
+    skipped: tuple[str, ...] = ()
