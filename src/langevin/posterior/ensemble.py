@@ -43,7 +43,7 @@ as fast or faster, and hold the outputs of one sample only (`benchmarks/ensemble
 
 
 @dataclass(frozen=True)
-class Prediction:
+class EnsembleOutput:
     """What all samples together say, what each says if that was asked for, and their states."""
 
     log_probs: Tensor
@@ -125,7 +125,7 @@ class Ensemble:
         return pieces[0] if len(pieces) == 1 else on_tensors(lambda *parts: torch.cat(parts), *pieces)
 
     @torch.no_grad()
-    def log_probs(self, *inputs: Any, carry: Any = None, each: bool = False, **options: Any) -> Prediction:
+    def log_probs(self, *inputs: Any, carry: Any = None, each: bool = False, **options: Any) -> EnsembleOutput:
         """log p of the classes on the last axis of the model's (first) output, averaged over the samples.
 
         With `each` those of all samples are kept too; without, a loop over samples holds one of them at a time.
@@ -133,7 +133,7 @@ class Ensemble:
         return self._average(of_classes, self._run(inputs, carry, "forward", options), each)
 
     @torch.no_grad()
-    def score(self, *inputs: Any, targets: Tensor, carry: Any = None, **options: Any) -> Prediction:
+    def score(self, *inputs: Any, targets: Tensor, carry: Any = None, **options: Any) -> EnsembleOutput:
         """log p of the observed targets alone, averaged and of each sample."""
 
         def of_targets(logits: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ class Ensemble:
 
         return self._average(of_targets, self._run(inputs, carry, "forward", options), True)
 
-    def _average(self, log_p: Callable[[Tensor], Tensor], results: Iterator[Any], each: bool) -> Prediction:
+    def _average(self, log_p: Callable[[Tensor], Tensor], results: Iterator[Any], each: bool) -> EnsembleOutput:
         log_sum, kept, carries = None, [], []
         for result in results:
             logits, *after = result if isinstance(result, tuple) else (result,)
@@ -153,7 +153,7 @@ class Ensemble:
             log_sum = total if log_sum is None else torch.logaddexp(log_sum, total)
         assert log_sum is not None
         carry = on_tensors(join, *carries) if carries else None
-        return Prediction(log_sum - math.log(len(self)), carry, join(*kept) if each else None)
+        return EnsembleOutput(log_sum - math.log(len(self)), carry, join(*kept) if each else None)
 
     def _run(self, inputs: tuple[Any, ...], carry: Any, method: str, options: dict[str, Any]) -> Iterator[Any]:
         """Results with samples first: of a whole chunk by the batched plan, else of one sample after the other."""
