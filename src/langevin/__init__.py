@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from .predict.load import load
     from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
     from .store.samples import Sample, SampleStore
+    from .training.running_mean import RunningMean
 
 __version__ = "0.1.0"
 
 __all__ = [
     "PSGLD", "SGHMC", "SGLD", "SGNHT", "Averaged", "AveragedValues", "Ensemble", "LangevinError",
-    "Sample", "SampleStore", "Sampler", "Santa", "average", "average_values", "load",
+    "RunningMean", "Sample", "SampleStore", "Sampler", "Santa", "average", "average_values", "load",
 ]
 
 PLACES = {
@@ -33,7 +34,7 @@ PLACES = {
     "AveragedValues": "posterior.average", "average_values": "posterior.average",
     "Ensemble": "posterior.ensemble",
     "Sample": "store.samples", "SampleStore": "store.samples", "load": "predict.load",
-    "BayesianTextClassifier": "estimator",
+    "RunningMean": "training.running_mean", "BayesianTextClassifier": "estimator",
 }
 """Where the public names live."""
 

@@ -62,7 +62,7 @@ def test_the_spread_of_members_is_told_from_that_of_samples():
     p = torch.tensor([0.2, 0.4, 0.9], dtype=torch.float64)
     found = spread(p.log()[:, None], torch.tensor([0.25, 0.25, 0.5]), (2, 1))
     assert abs(found.p - 0.6) < 1e-12
-    assert (found.members[:, 0] - torch.tensor([0.3, 0.9]).double()).abs().max() < 1e-12
+    assert (found.members[:, 0] - torch.tensor([0.3, 0.9], dtype=p.dtype)).abs().max() < 1e-12
     assert abs(found.between - (0.5 * 0.3**2 + 0.5 * 0.3**2)) < 1e-12
     assert abs(found.within - 0.5 * 0.02) < 1e-12  # variance of .2 and .4 over n − 1
 

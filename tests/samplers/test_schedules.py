@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langevin.samplers import SGLD, schedules
-from langevin.samplers.schedules import constant, cosine_cyclical, step_decay
+from langevin.samplers.schedules import constant, cosine_cyclical, places, plateau, step_decay
 
 
 def test_constant():
@@ -35,6 +35,20 @@ def test_cosine_cyclical():
     assert cosine_cyclical(cycle=1)(7) == 1
 
 
+def test_plateau():
+    """The full rate for half of the steps, then down to .3 of it, and no further."""
+    factor = plateau(total=20)
+    assert [factor(step) for step in (0, 5, 10)] == [1, 1, 1]
+    assert [factor(step) for step in (15, 20, 25)] == pytest.approx([0.65, 0.3, 0.3])
+    assert plateau(10, hold=0, floor=0)(5) == pytest.approx(0.5)
+
+
+def test_samples_of_a_plateau_are_closer_where_the_rate_is_low():
+    assert places(2000) == (1000, 1200, 1400, 1600, 1700, 1800, 1900, 2000)
+    assert places(3) == (2, 3)
+    assert places(1) == (1,)
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**7), st.integers(1, 10**4), st.floats(0, 1), st.floats(1e-3, 1))
 def test_factors_stay_between_zero_and_one(step, period, floor, decay):
@@ -47,6 +61,7 @@ def test_factors_stay_between_zero_and_one(step, period, floor, decay):
     [
         (step_decay, (0, 0, 0.5), "every"), (step_decay, (0, 1, 0.0), "factor"), (step_decay, (0, 1, 1.5), "factor"),
         (cosine_cyclical, (0,), "cycle"),
+        (plateau, (0,), "total"), (plateau, (9, 1.0), "hold"), (plateau, (9, 0.5, -1.0), "floor"),
         (cosine_cyclical, (4, -0.1), "floor"), (cosine_cyclical, (4, 1.1), "floor"),
     ],
 )
@@ -55,7 +70,7 @@ def test_impossible_settings_are_refused(factory, arguments, name):
         factory(*arguments)
 
 
-@pytest.mark.parametrize("schedule", [constant(), step_decay(2, 2, 0.5), cosine_cyclical(3)])
+@pytest.mark.parametrize("schedule", [constant(), step_decay(2, 2, 0.5), cosine_cyclical(3), plateau(6)])
 def test_under_lambda_lr(schedule):
     theta = torch.nn.Parameter(torch.zeros(3))
     theta.grad = torch.ones(3)

@@ -1,4 +1,5 @@
-"""Learning-rate schedules: factories of `step → factor`, for `torch.optim.lr_scheduler.LambdaLR` or the recipe.
+"""Learning-rate schedules: factories of `step → factor`, for
+`torch.optim.lr_scheduler.LambdaLR` or the recipe.
 
 >>> import torch
 >>> sgd = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
@@ -32,3 +33,29 @@ def cosine_cyclical(cycle: int, floor: float = 0.0) -> Schedule:
     require(cycle > 0, "cycle", "positive", cycle, "pass the number of steps in a cycle")
     require(0 <= floor <= 1, "floor", "in [0, 1]", floor, "pass 0 to end each cycle at rate 0")
     return lambda step: floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * (step % cycle) / cycle))
+
+
+def plateau(total: int, hold: float = 0.5, floor: float = 0.3) -> Schedule:
+    """1 for the first `hold` of `total` steps, then along a line to `floor` at the end, and there.
+
+    Time at the full rate counts, and the average forgives a rate that has not fallen far: samples
+    that are running means of the weights are taken at `PLACES` of the whole.
+    """
+    require(total > 0, "total", "positive", total, "pass the number of steps of the run")
+    require(0 <= hold < 1, "hold", "in [0, 1)", hold, "pass 0.5 to hold the rate half of the time")
+    require(0 <= floor <= 1, "floor", "in [0, 1]", floor, "pass 0 to end at rate 0")
+
+    def factor(step: int) -> float:
+        fallen = (step / total - hold) / (1 - hold)
+        return 1 - (1 - floor) * min(max(fallen, 0.0), 1.0)
+
+    return factor
+
+
+PLACES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
+"""Of the steps of a `plateau`, where its samples are taken: closer together where the rate is low."""
+
+
+def places(total: int) -> tuple[int, ...]:
+    """The steps after which a `plateau` of so many steps has its samples."""
+    return tuple(sorted({max(1, round(place * total)) for place in PLACES}))
