@@ -7,7 +7,13 @@ import torch
 
 from langevin.errors import LangevinError
 from langevin.posterior import mixture as mixtures
-from langevin.posterior.mixture import fit_weights, gain, log_mixture, mixture, spread
+from langevin.posterior.mixture import (
+    fit_weights,
+    log_mixture,
+    mixture,
+    paired_gain,
+    part_spread,
+)
 from langevin.posterior.streaming import predictive
 
 SIZES = (3, 1, 2)
@@ -53,14 +59,14 @@ def test_one_member_of_equal_samples_is_the_average_as_it_always_was():
     assert torch.allclose(found.log_probs.exp(), known.probabilities, atol=1e-12)
     assert torch.allclose(found.mutual_information, known.epistemic, atol=1e-12)
     assert found.between.max() < 1e-12
-    scatter = spread(observed, torch.full((5,), 0.2), (5,))
+    scatter = part_spread(observed, torch.full((5,), 0.2), (5,))
     assert torch.allclose(scatter.std, known.std[:, 1], atol=1e-12)
     assert torch.allclose(scatter.p, known.probabilities[:, 1], atol=1e-12)
 
 
 def test_the_spread_of_members_is_told_from_that_of_samples():
     p = torch.tensor([0.2, 0.4, 0.9], dtype=torch.float64)
-    found = spread(p.log()[:, None], torch.tensor([0.25, 0.25, 0.5]), (2, 1))
+    found = part_spread(p.log()[:, None], torch.tensor([0.25, 0.25, 0.5]), (2, 1))
     assert abs(found.p - 0.6) < 1e-12
     assert (found.members[:, 0] - torch.tensor([0.3, 0.9], dtype=p.dtype)).abs().max() < 1e-12
     assert abs(found.between - (0.5 * 0.3**2 + 0.5 * 0.3**2)) < 1e-12
@@ -75,7 +81,7 @@ def test_a_member_without_weight_says_nothing():
     fewer = mixture(log_p[without], weights[without], (3, 2))
     assert torch.allclose(found.log_probs, fewer.log_probs)
     assert torch.allclose(found.between, fewer.between)
-    assert torch.isfinite(spread(log_p[..., 0], weights, SIZES).std).all()
+    assert torch.isfinite(part_spread(log_p[..., 0], weights, SIZES).std).all()
 
 
 def test_weights_by_validation_are_those_of_a_search():
@@ -107,7 +113,7 @@ def test_the_error_of_a_gain_knows_that_neighbours_depend_on_each_other():
     for _ in range(200):  # texts whose topic changes every 50 tokens
         topic = torch.randn(200, generator=generator).repeat_interleave(50)
         difference = topic + torch.randn(10_000, generator=generator)
-        mean, error = gain(torch.zeros(10_000), difference)
+        mean, error = paired_gain(torch.zeros(10_000), difference)
         gains.append(mean)
         errors.append(error)
     true = torch.tensor(gains).std().item()
@@ -117,14 +123,14 @@ def test_the_error_of_a_gain_knows_that_neighbours_depend_on_each_other():
 
 
 def test_a_text_of_a_few_tokens_has_a_gain_without_an_error():
-    mean, error = gain(torch.ones(300), torch.full((300,), 1.5))
+    mean, error = paired_gain(torch.ones(300), torch.full((300,), 1.5))
     assert (mean, error) == (0.5, None)
 
 
 @pytest.mark.parametrize("other", [torch.ones(3), torch.ones(4, 2), torch.ones(0)])
 def test_gains_are_of_the_same_tokens(other):
     with pytest.raises(LangevinError, match=r"expected two vectors over the same tokens, got .+; "):
-        gain(torch.ones(4), other)
+        paired_gain(torch.ones(4), other)
 
 
 def test_members_are_weighed_on_tokens():

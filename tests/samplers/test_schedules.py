@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from langevin.samplers import SGLD, schedules
-from langevin.samplers.schedules import constant, cosine_cyclical, places, plateau, step_decay
+from langevin.samplers.schedules import constant, cosine_cyclical, plateau, sampling_places, step_decay
 
 
 def test_constant():
@@ -44,9 +44,9 @@ def test_plateau():
 
 
 def test_samples_of_a_plateau_are_closer_where_the_rate_is_low():
-    assert places(2000) == (1000, 1200, 1400, 1600, 1700, 1800, 1900, 2000)
-    assert places(3) == (2, 3)
-    assert places(1) == (1,)
+    assert sampling_places(2000) == (1000, 1200, 1400, 1600, 1700, 1800, 1900, 2000)
+    assert sampling_places(3) == (2, 3)
+    assert sampling_places(1) == (1,)
 
 
 @settings(max_examples=50, deadline=None)

@@ -81,7 +81,7 @@ def mixture(log_p: Tensor, weights: Tensor, sizes: Sequence[int]) -> Mixture:
                    (of_members - of_parts).clamp_min(0))
 
 
-def spread(log_p: Tensor, weights: Tensor, sizes: Sequence[int]) -> Spread:
+def part_spread(log_p: Tensor, weights: Tensor, sizes: Sequence[int]) -> Spread:
     """Of the probability of one token, log p [parts, ...], over the parts."""
     p = log_p.double().exp()
     weights = beside(weights, p).expand_as(p)
@@ -119,7 +119,7 @@ def fit_weights(log_p: Tensor) -> Tensor:
     return weights / weights.sum()
 
 
-def gain(nll: Tensor, baseline: Tensor) -> tuple[float, float | None]:
+def paired_gain(nll: Tensor, baseline: Tensor) -> tuple[float, float | None]:
     """By how much nll is below the baseline, in the mean, and the standard error of that.
 
     Both are of the same tokens of a text, in order. Neighbours depend on one another, so that the

@@ -56,6 +56,6 @@ PLACES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Of the steps of a `plateau`, where its samples are taken: closer together where the rate is low."""
 
 
-def places(total: int) -> tuple[int, ...]:
+def sampling_places(total: int) -> tuple[int, ...]:
     """The steps after which a `plateau` of so many steps has its samples."""
     return tuple(sorted({max(1, round(place * total)) for place in PLACES}))
