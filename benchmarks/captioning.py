@@ -27,7 +27,8 @@ from langevin.predict.captioning import AveragedDecoder, Captioning, Search, sea
 from langevin.process import prepare_process
 from langevin.store.manifest import commit
 from langevin.tasks.captioning import CaptionTask, build_captioner
-from langevin.training.session import Selection, open_run_task
+from langevin.posterior.selection import Selection
+from langevin.tasks import open_run_task
 
 from .timing import Contender, interleave, ratio, timed
 

@@ -27,7 +27,8 @@ from langevin.recipe import Recipe, load_recipe
 from langevin.store.folder import RunFolder
 from langevin.store.manifest import commit
 from langevin.tasks import Task, open_task
-from langevin.training.loop import Trainer, prepare_device
+from langevin.process import prepare_device
+from langevin.training.loop import Trainer
 
 from .timing import Contender, Turn, interleave, ratio
 
@@ -76,7 +77,7 @@ def opened(recipe: str, overrides: Sequence[str] = ()) -> tuple[Recipe, Task]:
     """A recipe cut to one epoch, with its data."""
     short = ("epochs=1", "burn_in=0.5", "sample_every=0.5", "patience=none")
     loaded = load_recipe(recipe, [*short, *overrides])
-    prepare_device(loaded)
+    prepare_device(loaded.run.device, loaded.run.threads)
     return loaded, open_task(loaded)
 
 

@@ -203,7 +203,7 @@ def record(
     if out.exists() and not overwrite:
         raise LangevinError(f"{out} exists; choose another --out or allow --overwrite")
     with Bars() as progress:
-        write_json(out, record_run(folder, progress.begin))
+        write_json(out, record_run(folder, progress))
 
 
 def tables(

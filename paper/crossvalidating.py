@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from langevin.cli.app import Json, Quiet, Set
 from langevin.recipe import load_recipe
 from langevin.report.terminal import messages, screen, table
-from langevin.training.loop import Interrupted
+from langevin.errors import Interrupted
 
 from .folds import cross_validate
 

@@ -25,7 +25,8 @@ from langevin.report.sentences import draw_runs
 from langevin.store.folder import RECIPE, RunFolder
 from langevin.store.records import write_json
 from langevin.tasks.captioning import CaptionTask
-from langevin.training.session import Selection, open_run_task
+from langevin.posterior.selection import Selection
+from langevin.tasks import open_run_task
 
 from .numbers import read_result
 from .targets import TARGETS

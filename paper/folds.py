@@ -22,7 +22,7 @@ from langevin.store.folder import EVALUATION, RECIPE, RunFolder
 from langevin.store.records import write_json
 from langevin.tasks import open_task
 from langevin.training.jobs import Job, run_side_by_side
-from langevin.training.loop import Interrupted
+from langevin.errors import Interrupted
 
 from .numbers import read_result
 from .runs import command, refuse_other

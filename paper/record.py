@@ -18,10 +18,14 @@ from langevin.store.folder import RunFolder
 from langevin.store.weights import load_weights
 from langevin.tasks import Task
 from langevin.tasks.classification import ClassifyTask
-from langevin.training.loop import prepare_device
-from langevin.training.session import Begin, Selection, best_of, evaluate_run, open_run_task
+from langevin.process import prepare_device
+from langevin.posterior.selection import best_of
+from langevin.predict.evaluation import evaluate_run
+from langevin.tasks import open_run_task
 
 from .questions import MASKS
+from langevin.process import Progress, SILENT
+from langevin.posterior.selection import EVERYTHING
 
 RISK = Target("risk", 0.05)
 """At most so many errors among the accepted answers, with the usual confidence."""
@@ -29,7 +33,7 @@ KEPT = ("single", "averaged", "each", "curve", "weight_averaged", "mc_dropout", 
 """Of an evaluation; the last three tell how captions were made and scored, and what is missing."""
 
 
-def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
+def record(path: Path, progress: Progress = SILENT) -> dict[str, Any]:
     """Validation and test numbers of a finished run, with the collection that validation prefers.
 
     Beside them on the test split: the mean of the weights where the samples are of one chain, and Monte-Carlo dropout
@@ -37,11 +41,11 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     well each statistic rejects, and whether a promise of RISK holds.
     """
     folder = RunFolder(path)
-    progress = folder.progress()
-    if not progress or not progress.finished:
+    far = folder.progress()
+    if not far or not far.finished:
         raise LangevinError(f"expected a finished run in {path}; go on with 'langevin resume {path}' first")
     task = open_run_task(folder)
-    judgement, evaluated = Judgement(task), partial(evaluate_run, path, selection=Selection(), begin=begin, task=task)
+    judgement, evaluated = Judgement(task), partial(evaluate_run, path, selection=EVERYTHING, progress=progress, task=task)
     numbers = {
         split: evaluated(split, curve=True, see=partial(judgement.see, split)) for split in ("valid", "test")
     }
@@ -55,29 +59,29 @@ def record(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
     chosen = {"score": numbers["test"]["score"], "select": how, "samples": count, "valid": valid[how][count - 1],
               "test": numbers["test"]["curve"][how][count - 1]}
     if recipe.task == "caption":
-        add_captions(path, numbers, chosen, begin)
+        add_captions(path, numbers, chosen, progress)
     return {
         "title": recipe.title, "seed": recipe.run.seed,
-        "temperature": recipe.sampler.resolved(progress.num_data)[1]["temperature"],
-        "minutes": progress.seconds / 60, "steps": progress.step, "num_data": progress.num_data,
-        "samples": numbers["test"]["samples"], "clipped": progress.clipped,
+        "temperature": recipe.sampler.resolved(far.num_data)[1]["temperature"],
+        "minutes": far.seconds / 60, "steps": far.step, "num_data": far.num_data,
+        "samples": numbers["test"]["samples"], "clipped": far.clipped,
         "chosen": chosen,
         **{split: {key: told[key] for key in KEPT if told.get(key) is not None} for split, told in numbers.items()},
         **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
-        "history": progress.lines(), "recipe": recipe.what_is_computed(), **folder.origin.flat(),
+        "history": far.lines(), "recipe": recipe.what_is_computed(), **folder.origin.flat(),
     }
 
 
-def add_captions(path: Path, numbers: dict[str, Any], chosen: dict[str, Any], begin: Begin) -> None:
+def add_captions(path: Path, numbers: dict[str, Any], chosen: dict[str, Any], progress: Progress) -> None:
     """The COCO metrics of the last sample, of that which validation prefers, of the average, and of the collection that
     validation prefers; each where its other numbers are."""
-    run = Captioning.open(path, Selection())
+    run = Captioning.open(path, EVERYTHING)
     scores = [each["nll"] for each in numbers["valid"]["each"]]
     best = scores.index(min(scores))
     collection = run.folder.store().select(chosen["select"], chosen["samples"])
     models = {"averaged": run.samples, "single": run.samples[-1:], "best": [run.samples[best]], "chosen": collection}
     files = {kind: path / f"captions-{kind}.json" for kind in models}
-    told = score_models(run, "test", models, Search(), files, begin)
+    told = score_models(run, "test", models, Search(), files, progress)
     test = numbers["test"]
     for kind, numbers_of in {"averaged": test["averaged"], "single": test["single"], "best": test["each"][best],
                              "chosen": chosen.setdefault("metrics", {})}.items():
@@ -112,6 +116,6 @@ class Judgement:
 
 def weight_averaged(folder: RunFolder, task: Task) -> dict[str, float]:
     """Test metrics of one network: the mean of the weights of all samples."""
-    model = task.build_model().to(prepare_device(folder.recipe))
+    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
     load_weights(model, weight_average(folder.store().samples), "the average of the weights")
     return task.metrics(task.log_probs(model, "test"), "test")

@@ -17,7 +17,7 @@ from langevin.store.folder import RECIPE, RunFolder
 from langevin.store.records import write_json
 from langevin.training.chains import resume_chains, start_chains
 from langevin.training.jobs import Job, abandoned, last_words, run_side_by_side
-from langevin.training.loop import Interrupted
+from langevin.errors import Interrupted
 from langevin.training.session import resume, start, train_until_done
 
 from .figures import is_drawn

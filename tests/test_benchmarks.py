@@ -15,7 +15,8 @@ from benchmarks.timing import Contender, fastest, interleave, ratio, summary
 from benchmarks.verdicts import by_parts, row, verdict
 from langevin.data.features import read_features
 from langevin.predict.captioning import Captioning
-from langevin.training.session import Selection, start
+from langevin.posterior.selection import Selection
+from langevin.training.session import start
 from tests.tiny_captions import tiny_recipe, write_tiny
 
 ROOT = Path(__file__).parents[1]

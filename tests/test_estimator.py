@@ -19,7 +19,7 @@ from langevin import BayesianTextClassifier, LangevinError
 from langevin.fitted_run import data_beside
 from langevin.predict.classification import Classifier
 from langevin.recipe import load_recipe
-from langevin.training.loop import Interrupted
+from langevin.errors import Interrupted
 from tests.sentences import questions
 
 TEXTS, LABELS = map(list, zip(*questions(), strict=True))

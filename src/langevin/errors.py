@@ -1,4 +1,4 @@
-"""The one exception that the command line turns into a message and exit code 2."""
+"""The exception that the command line turns into a message and exit code 2, and what stops a run."""
 
 
 class LangevinError(Exception):
@@ -7,3 +7,7 @@ class LangevinError(Exception):
 
 class Diverged(LangevinError):
     """A loss that is no longer a number."""
+
+
+class Interrupted(Exception):
+    """The user asked to stop; a checkpoint was written."""

@@ -24,7 +24,7 @@ from .recipe.load import apply_override, validate
 from .recipe.tables import OPTIMISERS
 from .report.progress import TrainingProgress
 from .store.folder import RECIPE
-from .training.loop import Interrupted
+from .errors import Interrupted
 from .training.session import start
 
 KEYS = {

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 
 import torch
 
+from .errors import LangevinError
+
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
 """Parameters of mallopt, from glibc's malloc.h."""
 MEGABYTE = 2**20
@@ -92,6 +94,24 @@ def spare_the_compiler() -> None:
         method = getattr(getattr(torch.optim.Optimizer, name), "__wrapped__", None)
         if method is not None:
             setattr(method, "__dynamo_disable", method)
+
+
+def prepare_device(device: str, threads: int | None = None) -> torch.device:
+    """The device of this name, refused where it is not there; torch then has so many threads."""
+    if threads:
+        torch.set_num_threads(threads)
+    try:
+        found = torch.zeros(1, device=device).device
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise LangevinError(
+            f"device {device!r} is not available: {reason}; use --device cpu"
+        ) from None
+    if found.type == "meta":
+        raise LangevinError(
+            "expected a device that computes, got 'meta', which only knows shapes; use --device cpu"
+        )
+    return found
 
 
 def available_cores() -> int:

@@ -10,10 +10,13 @@ from langevin.errors import LangevinError
 from langevin.store.folder import RunFolder
 from langevin.store.samples import choose
 from langevin.tasks.scoring import collection_curves, evaluate
-from langevin.training import session as workflow
-from langevin.training.session import Selection, chosen_collection, open_run_task, select, start, usual
+from langevin.posterior.selection import Selection
+from langevin.tasks import open_run_task
+from langevin.training.session import start
 from paper.record import record
 from tests.conftest import SET
+from langevin.tasks.choice import choosing
+from langevin.posterior.selection import resolve
 
 
 def test_curves_equal_evaluating_each_collection(finished_run):
@@ -76,28 +79,27 @@ def test_validation_chooses_at_least_four_samples_and_once(eight, monkeypatch):
     curves = record(run)["valid"]["curve"]
     allowed = {(how, n): score for how, scores in curves.items() for n, score in enumerate(scores, 1) if n >= 4}
     assert chosen["score"] == min(allowed.values()) == allowed[chosen["how"], chosen["samples"]]
-    monkeypatch.setattr(workflow, "evaluate", None)  # from now on it is remembered
-    again, _ = select(RunFolder(run), Selection("best"))
+    again = resolve(RunFolder(run), Selection("best")).samples  # remembered: nobody is asked to choose
     assert again == RunFolder(run).store().select(chosen["how"], chosen["samples"])
     with pytest.raises(LangevinError, match="best chooses how many samples by itself, got 2"):
-        select(RunFolder(run), Selection("best", 2))
-    with pytest.raises(TypeError):  # other samples: the choice is made anew
-        select(RunFolder(run), Selection("best", discard=1))
+        resolve(RunFolder(run), Selection("best", 2))
+    with pytest.raises(LangevinError, match="expected a choice that validation made"):  # other samples
+        resolve(RunFolder(run), Selection("best", discard=1))
 
 
 def test_a_choice_among_some_samples_is_not_remembered(eight):
     run, chosen = eight
-    before = chosen_collection(run)
-    select(RunFolder(run), Selection("best", discard=3))
-    assert chosen_collection(run) == before
+    before = RunFolder(run).choice()
+    resolve(RunFolder(run), Selection("best", discard=3), choosing())
+    assert RunFolder(run).choice() == before
     (run / "collection.json").write_text('{"how": "backward"')  # cut off
     with pytest.raises(LangevinError, match=r"collection\.json.*delete it, and the choice is made"):
-        usual(run)
+        resolve(RunFolder(run))
     (run / "collection.json").unlink()
-    assert usual(run) == "thinned"
-    again, _ = select(RunFolder(run), Selection("best"))
+    assert resolve(RunFolder(run)).how == "thinned"
+    again = resolve(RunFolder(run), Selection("best"), choosing()).samples
     assert len(again) == chosen["samples"]
-    assert chosen_collection(run) == before
+    assert RunFolder(run).choice() == before
 
 
 def test_what_is_about_the_whole_run_takes_all_samples(cli, eight):
@@ -124,7 +126,7 @@ def test_commands_that_are_not_told_average_what_validation_chose(cli, eight):
 def test_so_does_load_without_the_data(eight, monkeypatch):
     run, chosen = eight
     load = langevin.load  # its module has to be there before what it must not call is taken away
-    monkeypatch.setattr(workflow, "open_run_task", None)
+    (run.parent / "text.txt").unlink(missing_ok=True)
     assert len(load(run)) == chosen["samples"]
     assert len(load(run, select="thinned")) == 8
     with pytest.raises(LangevinError, match="best chooses how many samples by itself, got 2"):
@@ -136,6 +138,6 @@ def test_so_does_load_without_the_data(eight, monkeypatch):
 def test_classifiers_average_all_their_samples(classifier_run, tmp_path):
     run = RunFolder(shutil.copytree(classifier_run, tmp_path / "run"))
     assert choose_collection(run, quiet=True) is None
-    select(run, Selection("best"))  # somebody asked for it once
-    assert chosen_collection(run.path)
-    assert usual(run.path) == "thinned"
+    resolve(run, Selection("best"), choosing())  # somebody asked for it once
+    assert run.choice()
+    assert resolve(run).how == "thinned"

@@ -8,7 +8,8 @@ from langevin import LangevinError
 from langevin.posterior.uncertainty import STATISTICS
 from langevin.predict.calibrating import bins_of, calibrate_run, other_methods
 from langevin.predict.classification import Classifier
-from langevin.training.session import Selection, evaluate_run
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from langevin.predict.captioning import Captioning, Search
 from langevin.predict.coco import METRICS, CocoScores, evaluate_captions
 from langevin.report.summary import evaluation_table
 from langevin.training.chains import start_chains
-from langevin.training.session import Selection, resume, start
+from langevin.posterior.selection import Selection
+from langevin.training.session import resume, start
 from paper.record import record
 from tests.tiny_captions import tiny_recipe
 

@@ -10,7 +10,8 @@ from langevin.data.features import ImageFeatures
 from langevin.errors import LangevinError
 from langevin.predict.captioning import AveragedDecoder, Captioning, Search, caption_images, search_captions, sentence
 from langevin.tasks import open_task
-from langevin.training.session import Selection, start
+from langevin.posterior.selection import Selection
+from langevin.training.session import start
 from tests.tiny_captions import ACTS, ANIMALS, tiny_recipe
 
 

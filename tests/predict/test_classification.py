@@ -9,7 +9,9 @@ import langevin
 from langevin import LangevinError
 from langevin.predict.classification import Classifier, answers, imbalance, remarks
 from langevin.recipe import load_recipe
-from langevin.training.session import Selection, evaluate_run, start
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
+from langevin.training.session import start
 from tests.sentences import TINY_CLASSIFIER, write_questions
 
 

@@ -12,7 +12,10 @@ from langevin.posterior.swag import weight_average
 from langevin.predict.compare import add_models, answers
 from langevin.store.folder import RunFolder
 from langevin.store.weights import load_weights
-from langevin.training.session import Selection, evaluate_run, open_run_task, start
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
+from langevin.tasks import open_run_task
+from langevin.training.session import start
 
 
 def test_rows_equal_evaluating_each_alone(finished_run):

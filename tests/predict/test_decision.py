@@ -29,7 +29,7 @@ from langevin.predict.decision import (
     read_rules,
     rule_for,
 )
-from langevin.training.session import Selection
+from langevin.posterior.selection import Selection
 
 
 @pytest.fixture

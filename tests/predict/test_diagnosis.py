@@ -10,7 +10,8 @@ from langevin.predict.diagnosis import checkpoint_kinetic, diagnose_runs, moved,
 from langevin.recipe.schedule import Pace
 from langevin.samplers.santa import annealed
 from langevin.store.folder import RunFolder
-from langevin.training.session import open_run_task, start
+from langevin.tasks import open_run_task
+from langevin.training.session import start
 
 LONGER = ("epochs=4", "burn_in=2", "sample_every=0.25")
 

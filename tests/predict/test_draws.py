@@ -17,7 +17,8 @@ from langevin.predict.draws import (
     write_netcdf,
 )
 from langevin.store.folder import RunFolder
-from langevin.training.session import open_run_task, start
+from langevin.tasks import open_run_task
+from langevin.training.session import start
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,10 @@ from langevin.store.folder import RunFolder
 from langevin.store.records import write_sealed
 from langevin.training.chains import start_chains
 from langevin.training.distil import Teaching, start_student
-from langevin.training.session import Selection, evaluate_run, open_run_task, resume, start
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
+from langevin.tasks import open_run_task
+from langevin.training.session import resume, start
 from tests.conftest import TINY
 from tests.sentences import TINY_CLASSIFIER, write_questions
 from tests.tiny_captions import tiny_recipe

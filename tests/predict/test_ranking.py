@@ -14,7 +14,10 @@ from langevin.predict import ranking as run_uncertainty
 from langevin.predict.ranking import uncertainty_of_run
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
-from langevin.training.session import Selection, evaluate_run, open_language_task, start
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
+from langevin.tasks.language_model import open_language_task
+from langevin.training.session import start
 from tests.conftest import SENTENCE, TINY
 from tests.sentences import TINY_CLASSIFIER, write_questions
 from tests.tiny_captions import tiny_recipe

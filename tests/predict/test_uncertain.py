@@ -6,7 +6,8 @@ import torch
 from langevin import LangevinError
 from langevin.predict.classification import Classifier
 from langevin.predict.uncertain import learning_curves, mean_states, most_uncertain
-from langevin.training.session import Selection, evaluate_run
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
 
 
 def test_most_uncertain(classifier_run):

@@ -16,7 +16,9 @@ from langevin.report.page import SECTIONS, write_report
 from langevin.store.folder import RECIPE
 from langevin.store.listing import MANIFEST
 from langevin.training.chains import start_chains
-from langevin.training.session import BEST, Selection, evaluate_run, resume, start
+from langevin.posterior.selection import BEST, Selection
+from langevin.predict.evaluation import evaluate_run
+from langevin.training.session import resume, start
 from tests.browser import Browser, find_browser
 from tests.conftest import TINY
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions

@@ -19,10 +19,10 @@ from langevin.store.checkpoint import (
     save_generated,
     tensors_sum,
 )
-from langevin.store.manifest import Progress
+from langevin.store.manifest import RunProgress
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-PROGRESS = Progress(
+PROGRESS = RunProgress(
     step=3, total=9, recorded=3, finished=False, stopped_early=False, clipped=0, clip_asked=3,
     averaged=1, groups=({"lr": 0.1, "prior_var": None},), seconds=2.0, num_data=40,
 )

@@ -14,7 +14,7 @@ from langevin.errors import LangevinError
 from langevin.store.folder import RunFolder
 from langevin.store.lock import LOCK, lock_folder
 from langevin.training.chains import start_chains
-from langevin.training.loop import Interrupted
+from langevin.errors import Interrupted
 from langevin.training.session import resume, start
 
 HOLD = """

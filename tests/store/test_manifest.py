@@ -14,7 +14,7 @@ from langevin.store.manifest import (
     Chains,
     Choice,
     Origin,
-    Progress,
+    RunProgress,
     joint_progress,
     processor_name,
 )
@@ -95,7 +95,7 @@ def test_what_is_no_number_is_no_share_of_the_data(tmp_path, number):
 
 def test_what_was_measured_may_be_beyond_all_bounds():
     line = PROGRESS["history"][0] | {"valid": {"perplexity": float("inf"), "tokens": 7}}
-    progress = Progress.model_validate_json(json.dumps(PROGRESS | {"history": [line]}))
+    progress = RunProgress.model_validate_json(json.dumps(PROGRESS | {"history": [line]}))
     assert json.dumps(progress.to_dict()["history"]) == json.dumps([line])
     assert progress.to_dict()["groups"] == PROGRESS["groups"]
 
@@ -140,7 +140,7 @@ def test_every_bit_of_a_sealed_file_is_noticed_or_changes_nothing(tmp_path):
 
 
 def test_chains_are_summed_and_their_lines_numbered():
-    one = Progress.model_validate_json(json.dumps(PROGRESS))
+    one = RunProgress.model_validate_json(json.dumps(PROGRESS))
     both = joint_progress([None, one])
     assert (both.step, both.total, both.finished, both.num_data) == (3, 18, False, 40)
     assert [line.chain for line in both.history] == [1]

@@ -12,7 +12,8 @@ from langevin.store.lock import LOCK
 from langevin.store.replacement import FILES, owned, replaceable, replacing
 from langevin.training.chains import start_chains
 from langevin.training.distil import Teaching, start_student
-from langevin.training.session import Selection, start
+from langevin.posterior.selection import Selection
+from langevin.training.session import start
 from tests.training.test_loop import fingerprint
 
 

@@ -11,7 +11,8 @@ from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.tasks import open_task
-from langevin.training.loop import Interrupted, Trainer
+from langevin.errors import Interrupted
+from langevin.training.loop import Trainer
 from langevin.training.session import resume, start
 from tests.tiny_captions import tiny_recipe
 

@@ -12,8 +12,11 @@ from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.tasks import open_task
 from langevin.tasks.classification import build_classifier, log_probs_of
-from langevin.training.loop import Interrupted
-from langevin.training.session import Selection, evaluate_run, open_run_task, resume, start
+from langevin.errors import Interrupted
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
+from langevin.tasks import open_run_task
+from langevin.training.session import resume, start
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
 
 

@@ -11,7 +11,7 @@ from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.tasks import open_task
 from langevin.tasks.distillation import DistillTask
-from langevin.training.session import open_run_task
+from langevin.tasks import open_run_task
 from tests.sentences import TINY_CLASSIFIER, write_questions
 from tests.tiny_captions import tiny_recipe
 

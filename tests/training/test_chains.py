@@ -17,9 +17,13 @@ from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.store.records import write_sealed
 from langevin.training.chains import recipe_of_chain, resume_chains, start_chains
-from langevin.training.session import Selection, evaluate_run, open_run_task, resume, select, start
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
+from langevin.tasks import open_run_task
+from langevin.training.session import resume, start
 from tests.conftest import SET, TINY
 from tests.training.test_loop import fingerprint
+from langevin.posterior.selection import resolve
 
 
 @pytest.fixture(scope="session")
@@ -59,14 +63,14 @@ def test_chains_run_on_one_thread_and_differ_in_seed_only(tiny):
 
 def test_samples_are_chosen_within_each_chain(chains_run):
     folder = RunFolder(chains_run)
-    everything, _ = select(folder, Selection())
+    everything = resolve(folder).samples
     assert [s.chain for s in everything] == [0] * 4 + [1] * 4
     steps = [s.step for s in everything[:4]]
     for how, expected in {"forward": steps[:2], "backward": steps[2:], "thinned": steps[1::2]}.items():
-        chosen, _ = select(folder, Selection(how, 2))
+        chosen = resolve(folder, Selection(how, 2)).samples
         assert [s.step for s in chosen] == expected * 2
         assert [s.chain for s in chosen] == [0, 0, 1, 1]
-    chosen, _ = select(folder, Selection("forward", None, 3))
+    chosen = resolve(folder, Selection("forward", None, 3)).samples
     assert [(s.chain, s.step) for s in chosen] == [(0, steps[3]), (1, steps[3])]
     assert [s.step for s in folder.store().read(thin=3)] == [steps[0], steps[3]] * 2
 
@@ -74,7 +78,7 @@ def test_samples_are_chosen_within_each_chain(chains_run):
 @pytest.mark.parametrize(("samples", "discard"), [(5, 0), (1, 4)])
 def test_more_than_a_chain_has_is_refused(chains_run, samples, discard):
     with pytest.raises(LangevinError, match=r"of 4 samples|between 1 and 4"):
-        select(RunFolder(chains_run), Selection("forward", samples, discard))
+        resolve(RunFolder(chains_run), Selection("forward", samples, discard))
 
 
 def test_how_many_of_each_chain_make_a_total(chains_run, finished_run):

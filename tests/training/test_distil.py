@@ -12,8 +12,10 @@ from langevin.predict.compare import add_models
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.training.distil import Teaching, start_student
-from langevin.training.loop import Interrupted
-from langevin.training.session import Selection, evaluate_run, resume, start
+from langevin.errors import Interrupted
+from langevin.posterior.selection import Selection
+from langevin.predict.evaluation import evaluate_run
+from langevin.training.session import resume, start
 from tests.sentences import TINY_CLASSIFIER, write_questions
 from tests.tiny_captions import tiny_recipe
 from tests.training.test_loop import fingerprint

@@ -13,8 +13,9 @@ from langevin.recipe import Run
 from langevin.recipe.schedule import Pace
 from langevin.store.folder import RunFolder
 from langevin.training.clipping import Clipper
-from langevin.training.loop import Interrupted
-from langevin.training.session import open_run_task, resume, start
+from langevin.errors import Interrupted
+from langevin.tasks import open_run_task
+from langevin.training.session import resume, start
 
 
 def fingerprint(folder):

@@ -13,7 +13,7 @@ import typer
 
 from ..predict.decision import CONFIDENCE
 from ..report.terminal import messages
-from ..training.session import Selection, usual
+from ..posterior.selection import ALL, Selection
 
 
 def command_group() -> typer.Typer:
@@ -111,9 +111,7 @@ def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
         whole = bool(
             given.get("curve") or given.get("mc_dropout")
         )  # all collections; masks of the last sample
-        function(
-            selection=Selection(how or usual(given["folder"], *which, whole=whole), *which), **given
-        )
+        function(selection=Selection(how or (ALL if whole else None), *which), **given)
 
     command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {p.name: p.annotation for p in parameters}

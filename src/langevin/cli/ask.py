@@ -20,8 +20,9 @@ from ..report.figures import refuse_figure
 from ..report.progress import Bars
 from ..report.terminal import messages, screen
 from ..store.folder import RunFolder
-from ..training.loop import prepare_device
-from ..training.session import BEST, Selection, language_model_of, open_language_task, select, usual
+from ..process import prepare_device
+from ..posterior.selection import BEST, Selection, resolve
+from ..tasks.language_model import language_model_of, open_language_task
 from .app import (
     Folder,
     Json,
@@ -31,6 +32,7 @@ from .app import (
     example,
     finite,
 )
+from ..tasks.choice import choosing
 
 app = command_group()
 
@@ -87,12 +89,14 @@ def generate(
     as_json: Json = False,
 ) -> None:
     """Continue a text with the averaged model."""
-    run, how = RunFolder(folder), select_ or usual(folder, samples, skip_damaged=skip_damaged)
-    count = samples if how == BEST else samples or run.store().of_each(10)
+    run = RunFolder(folder)
     with Bars(as_json) as progress:
-        chosen, _ = select(run, Selection(how, count, 0, skip_damaged), progress.begin)
+        found = resolve(run, Selection(select_, samples, 0, skip_damaged), choosing(progress))
+    chosen = found.samples
+    if samples is None and found.how != BEST:
+        chosen = run.store(skip_damaged=skip_damaged).select(found.how, run.store().of_each(10))
     model, vocabulary = language_model_of(run)
-    model = model.to(prepare_device(run.recipe))
+    model = model.to(prepare_device(run.recipe.run.device, run.recipe.run.threads))
     tokens: list[int] = []
     if prompt is None:
         begin = open_language_task(run).evaluated["test"].streams[0, :1].long()

@@ -15,7 +15,7 @@ from ..predict.captioning import Captioning, Search, caption_images
 from ..report.captions import caption_table
 from ..report.progress import Bars
 from ..report.terminal import screen
-from ..training.session import Selection
+from ..posterior.selection import Selection
 from .app import (
     Folder,
     Json,

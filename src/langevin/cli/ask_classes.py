@@ -18,7 +18,7 @@ from ..predict.decision import Target, caution, decisions, rule_for
 from ..report.progress import Bars
 from ..report.sentences import answer_table, rule_in_words
 from ..report.terminal import messages, screen
-from ..training.session import Begin, Selection
+from ..posterior.selection import Selection
 from .app import (
     Confidence,
     Coverage,
@@ -32,6 +32,7 @@ from .app import (
     example,
     takes_selection,
 )
+from ..process import Progress
 
 app = command_group()
 
@@ -81,7 +82,7 @@ def classify(
         run, texts, file, text_column, label_column, labelled, to_write=out is not None
     )
     with Bars(quiet or as_json) as progress:
-        rule = the_rule(run, target, progress.begin)
+        rule = the_rule(run, target, progress)
         encoded = run.encode(rows.texts, free=rows.free)
         given = run.predict({"texts": encoded.sentences}, progress.begin(len(run.samples)))["texts"]
     decided = decisions(rule, given, encoded) if rule else [None] * len(rows.texts)
@@ -160,10 +161,10 @@ def looks_labelled(texts: list[str], labels: list[str]) -> bool:
     return all(text.split(maxsplit=1)[0] in labels for text in texts if text) and any(texts)
 
 
-def the_rule(run: Classifier, target: Target | None, begin: Begin) -> DecisionRule | None:
+def the_rule(run: Classifier, target: Target | None, progress: Progress) -> DecisionRule | None:
     """A rule that nobody asked for may fail with the validation data; any other may not."""
     try:
-        return rule_for(run, target, begin)
+        return rule_for(run, target, progress)
     except LangevinError as error:
         if target is not None:
             raise

@@ -23,7 +23,8 @@ from ..report.sentences import draw_landscape
 from ..report.summary import curve_table, evaluation_table, models_table
 from ..report.terminal import messages, screen
 from ..report.uncertain import uncertainty_page
-from ..training.session import Selection, evaluate_run
+from ..posterior.selection import Selection
+from ..predict.evaluation import evaluate_run
 from .app import (
     Discard,
     Folder,
@@ -82,12 +83,12 @@ def evaluate(
         )
     with Bars(quiet or as_json) as progress:
         result = evaluate_run(
-            folder, split, selection, text, progress.begin, curve=curve, mc_dropout=mc_dropout
+            folder, split, selection, text, progress, curve=curve, mc_dropout=mc_dropout
         )
         if captions is not None:
-            result = add_caption_scores(result, selection, search, captions, progress.begin)
+            result = add_caption_scores(result, selection, search, captions, progress)
         if weight_average or student is not None:
-            result = add_models(result, selection, text, student, progress.begin)
+            result = add_models(result, selection, text, student, progress)
     say_skipped(result["skipped"])
     for note in result.get("notes", []):
         messages.print(note, style="yellow", soft_wrap=True)
@@ -128,11 +129,11 @@ def uncertainty(
     classifier = Classifier(folder, selection) if figure is not None else None
     with Bars(quiet or as_json) as progress:
         result = uncertainty_of_run(
-            folder, split, selection, tokens=tokens, top=top, by=by, begin=progress.begin
+            folder, split, selection, tokens=tokens, top=top, by=by, progress=progress
         ).numbers()
         if figure is not None and classifier is not None:
             _, land = most_uncertain(
-                classifier, top, result["by"], split, progress.begin, states=True
+                classifier, top, result["by"], split, progress, states=True
             )
             assert land is not None
             draw_landscape(figure, land, top)
@@ -170,7 +171,7 @@ def diagnose(
             batches=None if full_gradient else batches,
             probes=probes,
             skip_damaged=skip_damaged,
-            begin=progress.begin,
+            progress=progress,
         )
     if netcdf is not None:
         write_netcdf(draws, netcdf, {"runs": ", ".join(result["runs"]), "split": split})

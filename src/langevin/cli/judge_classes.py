@@ -23,7 +23,7 @@ from ..report.sentences import (
     ranking_table,
 )
 from ..report.terminal import messages, screen
-from ..training.session import Selection
+from ..posterior.selection import Selection
 from .app import (
     Confidence,
     Coverage,
@@ -68,7 +68,7 @@ def decide(
         )
     run = Classifier(folder, selection)
     with Bars(quiet or as_json) as progress:
-        result, judged = decide_run(run, target, progress.begin)
+        result, judged = decide_run(run, target, progress)
     if figure is not None:
         draw_decision(figure, judged.get("test", judged["valid"]), risk)
     say_skipped(run.skipped)
@@ -108,9 +108,9 @@ def calibrate(
     refuse_figure(figure, overwrite=overwrite)
     run = Classifier(folder, selection)
     with Bars(quiet or as_json) as progress:
-        result = calibrate_run(run, split, mc_dropout, outside, progress.begin)
+        result = calibrate_run(run, split, mc_dropout, outside, progress)
         for path in other or []:
-            methods, theirs = other_methods(path, split, progress.begin)
+            methods, theirs = other_methods(path, split, progress)
             if theirs != result["split_sha256"]:
                 messages.print(
                     f"{path} was tested on other sentences; its numbers do not compare",

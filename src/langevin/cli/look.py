@@ -126,6 +126,6 @@ def report(
             tokens=tokens,
             overwrite=overwrite,
             skip_damaged=skip_damaged,
-            begin=progress.begin,
+            progress=progress,
         )
     messages.print(f"wrote {target}", soft_wrap=True)

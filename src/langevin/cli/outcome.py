@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.text import Text
@@ -18,8 +17,11 @@ from ..report.terminal import duration, messages, screen, table
 from ..store.folder import RunFolder
 from ..training.chains import resume_chains
 from ..training.jobs import PARENT
-from ..training.loop import Interrupted, Trainer
-from ..training.session import preferred, train_until_done
+from ..errors import Interrupted
+from ..training.loop import Trainer
+from ..training.session import train_until_done
+from ..store.manifest import Choice
+from ..tasks.choice import choose_by_validation
 
 NEXT = {
     "language-model": ("generate",),
@@ -67,8 +69,8 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
                 *(
                     [
                         (
-                            f"best collection: {best['how']}, {best['samples']} samples",
-                            f"{best['score']:.4f}",
+                            f"best collection: {best.how}, {best.samples} samples",
+                            f"{best.score:.4f}",
                         )
                     ]
                     if best
@@ -80,8 +82,8 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
     say_next(folder, "evaluate", *NEXT[trainer.task.name], "show")
 
 
-def choose_collection(folder: RunFolder, quiet: bool) -> dict[str, Any] | None:
-    """Which samples validation prefers; None of classifiers (see `usual`) and of one sample."""
+def choose_collection(folder: RunFolder, quiet: bool) -> Choice | None:
+    """Which samples validation prefers; None of classifiers (see `posterior.selection`) and of one sample."""
     samples = folder.store().samples
     if (
         folder.recipe.task == "classify" or len(samples) == 1 or PARENT in os.environ
@@ -89,7 +91,7 @@ def choose_collection(folder: RunFolder, quiet: bool) -> dict[str, Any] | None:
         return None
     try:
         with Bars(quiet) as progress:
-            return preferred(folder, samples, progress.begin)
+            return choose_by_validation(folder, samples, progress=progress)
     except KeyboardInterrupt:
         messages.print(
             f"trained; stopped while choosing which samples to average: all, until "

@@ -14,7 +14,7 @@ from ..report.progress import Bars
 from ..report.terminal import messages, screen
 from ..store.card import half_precision
 from ..store.check import check_folder
-from ..training.session import Selection
+from ..posterior.selection import Selection
 from .app import Folder, Json, Overwrite, Quiet, command_group, example, takes_selection
 
 app = command_group()
@@ -45,7 +45,7 @@ def export(
             float16=float16,
             overwrite=overwrite,
             measure=evaluate,
-            begin=progress.begin,
+            progress=progress,
         )
     if as_json:
         print(json.dumps(config.to_dict()))

@@ -18,8 +18,9 @@ from ..tasks import CLASSES
 from ..training.chains import start_chains
 from ..training.demo import run_demo
 from ..training.distil import Teaching, start_student
-from ..training.loop import Interrupted
-from ..training.session import Selection, start
+from ..errors import Interrupted
+from ..posterior.selection import Selection
+from ..training.session import start
 from ..training.session import resume as resume_run
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, command_group, example, takes_selection
 from .outcome import finish, finish_chains, say_imbalance, train_with_progress

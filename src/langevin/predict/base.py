@@ -5,7 +5,7 @@ The data of its training are opened only by what asks about a split, and then on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from torch import nn
 
 from ..data.vocabulary import Vocabulary
 from ..posterior.ensemble import Ensemble
+from ..posterior.selection import Chosen
 from ..recipe import Recipe
+from ..store.folder import RunFolder
 from ..store.samples import Sample
 from ..tasks import Task, model_of, open_task
 
@@ -28,11 +30,10 @@ class Opened:
     recipe: Recipe
     vocabulary: Vocabulary
     facts: dict[str, Any]
-    draws: list[Sample]
-    how: str
-    """Which samples these are."""
-    skipped: list[str] = field(default_factory=list)
-    """Damaged ones that were left out."""
+    chosen: Chosen
+    """The samples that are averaged."""
+    folder: RunFolder | None = None
+    """None for an exported one."""
 
 
 class Posterior:
@@ -43,7 +44,7 @@ class Posterior:
     def __init__(self, opened: Opened, device: torch.device) -> None:
         self.opened, self.path, self.device = opened, opened.path, device
         self.recipe, self.vocabulary, self.facts = opened.recipe, opened.vocabulary, opened.facts
-        self.draws = opened.draws
+        self.draws: list[Sample] = opened.chosen.samples
         """The samples that are averaged."""
 
     @cached_property

@@ -17,13 +17,13 @@ from ..errors import LangevinError
 from ..posterior.calibration import Reliability, auroc, calibration_metrics, reliability, top_label
 from ..posterior.streaming import Moments
 from ..posterior.uncertainty import Predictive, statistics_of, uncertainty_score
-from ..training.session import Begin
 from .classification import Classifier
+from ..process import Progress, SILENT
 
 
 def calibrate_run(
     classifier: Classifier, split: str = "test", mc_dropout: int | None = None, outside: str | None = None,
-    begin: Begin = lambda n: lambda: None,
+    progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """Scores and reliability of each way to predict, JSON-ready; with `outside`, how well other texts are told apart.
 
@@ -35,7 +35,7 @@ def calibrate_run(
     groups = {"inside": task.sentences[split]}
     if outside is not None:
         groups["outside"] = worded(classifier, outside)
-    methods = predict_all(classifier, groups, masks, begin(len(classifier.samples) + masks))
+    methods = predict_all(classifier, groups, masks, progress.begin(len(classifier.samples) + masks))
     labels = task.targets[split]
     result: dict[str, Any] = {
         "run": str(classifier.folder.path), "split": split, "sentences": len(labels),
@@ -100,13 +100,13 @@ def bins_of(method: dict[str, Any]) -> Reliability:
         raise LangevinError(f"expected the bins of a reliability diagram, got {error!r}") from None
 
 
-def other_methods(path: Path, split: str, begin: Begin = lambda n: lambda: None) -> tuple[dict[str, Any], str]:
+def other_methods(path: Path, split: str, progress: Progress = SILENT) -> tuple[dict[str, Any], str]:
     """The methods of another run, or of a file that `calibrate --json` made, under its name; and its split's hash.
 
     A file about another split is refused.
     """
     if path.is_dir():
-        result = calibrate_run(Classifier(path), split, begin=begin)
+        result = calibrate_run(Classifier(path), split, progress=progress)
     else:
         try:
             result = json.loads(path.read_text("utf-8"))

@@ -12,9 +12,11 @@ import torch
 from ..errors import LangevinError
 from ..store.samples import Sample
 from ..tasks.captioning import CaptionTask
-from ..training.session import Begin, Selection, open_run_task
+from ..posterior.selection import Selection
+from ..tasks import open_run_task
 from .captioning import AveragedDecoder, Captioning, Search, captioner_in, search_captions, sentence
 from .coco import CocoScores, evaluate_captions, write_coco_results
+from ..process import Progress, SILENT
 
 
 def check_request(
@@ -61,7 +63,7 @@ def files_of(out: Path) -> dict[str, Path]:
 
 
 def add_caption_scores(
-    result: dict[str, Any], selection: Selection, search: Search, out: Path, begin: Begin = lambda n: lambda: None
+    result: dict[str, Any], selection: Selection, search: Search, out: Path, progress: Progress = SILENT
 ) -> dict[str, Any]:
     """The result of an evaluation with the COCO metrics added to `single` and `averaged`.
 
@@ -71,7 +73,7 @@ def add_caption_scores(
     refuse_masks(result.get("mc_dropout"))
     run, files = Captioning.open(Path(result["run"]), selection), files_of(out)
     models = {"averaged": run.samples, "single": run.samples[-1:]}
-    scores = score_models(run, result["split"], models, search, files, begin)
+    scores = score_models(run, result["split"], models, search, files, progress)
     return result | {kind: result[kind] | scores[kind].metrics for kind in scores} | {
         "captions": {kind: str(path) for kind, path in files.items()}, **facts_of(scores, search),
     }
@@ -79,7 +81,7 @@ def add_caption_scores(
 
 def score_models(
     run: Captioning, split: str, models: Mapping[str, list[Sample]], search: Search, files: Mapping[str, Path],
-    begin: Begin = lambda n: lambda: None,
+    progress: Progress = SILENT,
 ) -> dict[str, CocoScores]:
     """Caption a split with the average of some samples, for each of several such models, and score the captions."""
     task = open_run_task(run.folder)
@@ -87,7 +89,7 @@ def score_models(
     names = task.images.get(split)
     if names is None:
         raise LangevinError(f"--captions needs one of the run's splits, {', '.join(task.images)}; leave --text out")
-    advance = begin(len(models) * len(names))
+    advance = progress.begin(len(models) * len(names))
     features = task.features.take(torch.tensor([task.features.rows[name] for name in names]))
     captions = {}
     for kind, samples in models.items():

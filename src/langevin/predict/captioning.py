@@ -23,10 +23,12 @@ from ..posterior.ensemble import Ensemble
 from ..store.folder import RunFolder
 from ..store.samples import choose
 from ..tasks.captioning import build_captioner
-from ..training.loop import prepare_device
-from ..training.session import Selection, select
+from ..process import prepare_device
+from ..posterior.selection import Selection
 from .base import Posterior
 from .beam import Hypothesis, beam_search, check_settings
+from ..posterior.selection import resolve
+from ..tasks.choice import choosing
 
 IMAGES_AT_ONCE = 32
 """Images of one beam search. More make larger products and hold more: S × images × beam × vocabulary numbers."""
@@ -178,9 +180,10 @@ class Captioning:
     @classmethod
     def open(cls, path: Path, selection: Selection) -> Captioning:
         folder = captioner_in(path)
-        samples, skipped = select(folder, selection)
+        chosen = resolve(folder, selection, choosing())
+        samples, skipped = chosen.samples, chosen.skipped
         vocabulary, width = folder.vocabulary, int(folder.facts["feature_width"])
-        model = build_captioner(folder.recipe, width, len(vocabulary)).to(prepare_device(folder.recipe))
+        model = build_captioner(folder.recipe, width, len(vocabulary)).to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
         return cls(folder, vocabulary, Ensemble(model, samples, plan="batched"), samples, skipped, width)
 
     def ensemble_of(self, samples: list[Any]) -> Ensemble:

@@ -22,9 +22,12 @@ from ..recipe import SentenceData
 from ..store.folder import RunFolder
 from ..store.weights import load_weights
 from ..tasks.classification import ClassifyTask, build_classifier, log_probs_of
-from ..training.loop import prepare_device
-from ..training.session import Selection, open_run_task, select
+from ..process import prepare_device
+from ..posterior.selection import Selection
+from ..tasks import open_run_task
 from .base import Posterior
+from ..posterior.selection import resolve
+from ..tasks.choice import choosing
 
 Groups = Mapping[str, Sequence[Tensor]]
 """Encoded sentences by name; each sample is loaded once for all groups."""
@@ -67,7 +70,8 @@ class Classifier:
                                 f"train one with 'langevin train --task classify'")
         self.data = self.recipe.data
         self.selection = selection or Selection()
-        self.samples, self.skipped = select(self.folder, self.selection)
+        chosen = resolve(self.folder, self.selection, choosing())
+        self.samples, self.skipped = chosen.samples, chosen.skipped
         facts = self.folder.facts
         missing = [key for key in ("labels", "label_names", "tokens", "embed") if key not in facts]
         if missing:
@@ -79,7 +83,7 @@ class Classifier:
         self.tokens: str = facts["tokens"]
         self.vocabulary: Vocabulary = self.folder.vocabulary
         model = build_classifier(self.recipe, len(self.vocabulary), len(self.labels), facts["embed"])
-        self.model: SentenceClassifier = model.to(prepare_device(self.recipe))
+        self.model: SentenceClassifier = model.to(prepare_device(self.recipe.run.device, self.recipe.run.threads))
         self.weights = [sample.load() for sample in self.samples] if in_memory else None
 
     @property

@@ -20,13 +20,17 @@ from ..store.folder import RunFolder
 from ..store.samples import name_of_last
 from ..store.weights import load_weights
 from ..tasks import Task, model_of
-from ..training.loop import prepare_device
-from ..training.session import Begin, Selection, open_run_task, select
+from ..process import prepare_device
+from ..posterior.selection import Selection
+from ..tasks import open_run_task
+from ..process import Progress, SILENT
+from ..posterior.selection import resolve
+from ..tasks.choice import choosing
 
 
 def add_models(
     result: dict[str, Any], selection: Selection, text: Path | None = None, student: Path | None = None,
-    begin: Begin = lambda n: lambda: None,
+    progress: Progress = SILENT,
 ) -> dict[str, Any]:
     """The result of an evaluation with `models` added: what each says, its calibration, and its cost.
 
@@ -36,10 +40,10 @@ def add_models(
     if result["mc_dropout"]:
         raise LangevinError("expected samples to compare, got masks of Monte-Carlo dropout; leave --mc-dropout out")
     folder = RunFolder(result["run"])
-    samples, _ = select(folder, selection)
+    samples = resolve(folder, selection, choosing(progress)).samples
     task = open_run_task(folder)
     split = task.add_file(text) if text is not None else result["split"]
-    model = task.build_model().to(prepare_device(folder.recipe))
+    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
     own = [sample for sample in samples if sample.chain == samples[-1].chain]
     middle = copy.deepcopy(model)
     load_weights(middle, weight_average(own), "the average of the weights")
@@ -50,7 +54,7 @@ def add_models(
     if student is not None:
         members[f"student {student.name}"] = students(student, folder, selection.skip_damaged)
     numbers = {last: result["single"], f"average of {len(samples)}": result["averaged"]}
-    advance = begin(len(members))
+    advance = progress.begin(len(members))
     rows: list[dict[str, Any]] = [{"model": "mean of single samples", "passes": 1, **mean_metrics(result["each"])}]
     for name, models in members.items():
         rows.append({"model": name, "passes": len(models), **(numbers.get(name) or scores(task, models, split))})
@@ -66,7 +70,7 @@ def students(path: Path, teacher: RunFolder, skip_damaged: bool = False) -> list
     """The samples of another run, refused when they speak of other words or classes."""
     folder = RunFolder(path)
     refuse_other_words(folder, teacher)
-    model = model_of(folder.recipe, folder.vocabulary, folder.facts).to(prepare_device(teacher.recipe))
+    model = model_of(folder.recipe, folder.vocabulary, folder.facts).to(prepare_device(teacher.recipe.run.device, teacher.recipe.run.threads))
     return members_of(model, folder.store(skip_damaged=skip_damaged).read())
 
 

@@ -32,8 +32,9 @@ from ..recipe.base import nearest
 from ..store.folder import DECISIONS, RECIPE, RunFolder
 from ..store.records import read_sealed, write_sealed
 from ..tasks.classification import ClassifyTask
-from ..training.session import BEST, Begin
+from ..posterior.selection import BEST
 from .classification import Classifier, Encoded
+from ..process import Progress, SILENT
 
 ACCEPT, PERSON = "accept", "send to a person"
 CONFIDENCE = 0.95
@@ -97,12 +98,12 @@ class Judged:
         return {name: risk_coverage(self.scores(name), self.correct) for name in statistics_of(self.given.samples)}
 
 
-def judge(classifier: Classifier, splits: tuple[str, ...], begin: Begin = lambda n: lambda: None) -> dict[str, Judged]:
+def judge(classifier: Classifier, splits: tuple[str, ...], progress: Progress = SILENT) -> dict[str, Judged]:
     """Predict those of these splits that the run has."""
     task = classifier.open_task()
     there = [name for name in splits if name in task.splits]
     groups = {name: [s for s in task.sentences[name] if len(s)] for name in there}
-    predicted = classifier.predict(groups, begin(len(classifier.samples)))
+    predicted = classifier.predict(groups, progress.begin(len(classifier.samples)))
     return {name: judge_split(task, name, predicted[name]) for name in there}
 
 
@@ -132,7 +133,7 @@ def learn(target: Target, valid: Judged) -> DecisionRule:
     )
 
 
-def rule_for(classifier: Classifier, target: Target | None, begin: Begin = lambda n: lambda: None) -> DecisionRule:
+def rule_for(classifier: Classifier, target: Target | None, progress: Progress = SILENT) -> DecisionRule:
     """The rule for a target, or for the last one that was asked for: from the run folder, or learned and kept there."""
     kept = read_rules(classifier.folder.path)
     if target is None:
@@ -146,7 +147,7 @@ def rule_for(classifier: Classifier, target: Target | None, begin: Begin = lambd
                 with contextlib.suppress(LangevinError):  # a folder that may only be read still answers
                     keep_rule(classifier, target, rule)
             return rule
-    rule = learn(target, judge(classifier, ("valid",), begin)["valid"])
+    rule = learn(target, judge(classifier, ("valid",), progress)["valid"])
     keep_rule(classifier, target, rule)
     return rule
 
@@ -209,11 +210,11 @@ def decisions(rule: DecisionRule, given: Predictive, encoded: Encoded) -> list[s
     return [ACCEPT if yes and not empty else PERSON for yes, empty in zip(accepted, encoded.empty, strict=True)]
 
 
-def decide_run(classifier: Classifier, target: Target, begin: Begin = lambda n: lambda: None) -> tuple[
+def decide_run(classifier: Classifier, target: Target, progress: Progress = SILENT) -> tuple[
     dict[str, Any], dict[str, Judged]
 ]:
     """Learn a rule, keep it, and see on the test split whether its promise holds. JSON-ready, and the predictions."""
-    judged = judge(classifier, ("valid", "test"), begin)
+    judged = judge(classifier, ("valid", "test"), progress)
     rule = learn(target, judged["valid"])
     keep_rule(classifier, target, rule)
     result = {

@@ -38,9 +38,11 @@ from ..samplers.psgld import gain, preconditioner_settings
 from ..samplers.santa import annealed
 from ..store.folder import RunFolder, refuse_different_chains
 from ..store.samples import Sample
-from ..training.loop import prepare_device, split_prefix
-from ..training.session import Begin, open_run_task
+from ..process import prepare_device
+from ..store.checkpoint import split_prefix
+from ..tasks import open_run_task
 from .draws import Draws, Gradients, chains_of, collect
+from ..process import Progress, SILENT
 
 LAGS = 10
 REMEMBERED = 5.0
@@ -51,7 +53,7 @@ MOVED = 0.01
 
 def diagnose_runs(
     paths: list[Path], *, split: str = "valid", discard: int = 0, batches: int | None = 8, probes: int = 16,
-    skip_damaged: bool = False, begin: Begin = lambda n: lambda: None,
+    skip_damaged: bool = False, progress: Progress = SILENT,
 ) -> tuple[dict[str, Any], Draws]:
     """Everything `langevin diagnose` knows, JSON-ready, and the arrays it comes from.
 
@@ -64,10 +66,10 @@ def diagnose_runs(
     task = open_run_task(chains[0])
     check_split(split, task.splits)
     samples = [chain.store(skip_damaged=skip_damaged).read(discard=discard) for chain in chains]
-    model = task.build_model().to(prepare_device(chains[0].recipe))
+    model = task.build_model().to(prepare_device(chains[0].recipe.run.device, chains[0].recipe.run.threads))
     name, settings = chains[0].recipe.sampler.resolved(task.num_data)
     gradients = Gradients(batches, settings.get("prior_var"), getattr(task, "prior_means", dict)())
-    advance = begin(len(samples) * min(map(len, samples)))
+    advance = progress.begin(len(samples) * min(map(len, samples)))
     draws = collect(
         task, model, samples, lambda sample: injected_at(sample, name, chains[0]), split=split, probes=probes,
         gradients=gradients, on_sample=advance,

@@ -11,15 +11,15 @@ from ..data.vocabulary import SpelledText, Vocabulary
 from ..errors import LangevinError
 from ..posterior.average import LogMean
 from ..store.folder import RunFolder
-from ..training.loop import prepare_device
-from ..training.session import language_model_of
+from ..process import prepare_device
+from ..tasks.language_model import language_model_of
 
 
 @torch.no_grad()
 def explain_run(path: Path, text: str) -> dict[str, Any]:
     """Tokens, their probability under each sample, the averaged probability, and the spread over the samples."""
     folder = RunFolder(path)
-    device = prepare_device(folder.recipe)
+    device = prepare_device(folder.recipe.run.device, folder.recipe.run.threads)
     model, vocabulary = language_model_of(folder)
     model = model.to(device).eval()
     sentence = spelled(vocabulary, text)

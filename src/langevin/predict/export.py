@@ -19,15 +19,19 @@ from ..store.export import (
 from ..store.folder import RunFolder
 from ..store.samples import Sample
 from ..tasks.scoring import evaluate
-from ..training.loop import prepare_device
-from ..training.session import Begin, Selection, open_run_task, select
+from ..process import prepare_device
+from ..posterior.selection import Selection
+from ..tasks import open_run_task
+from ..process import Progress, SILENT
+from ..posterior.selection import resolve
+from ..tasks.choice import choosing
+from ..posterior.selection import EVERYTHING
 
-ALL = Selection()
 
 
 def export(
-    path: Path, out: Path, selection: Selection = ALL, *, float16: bool = False,
-    overwrite: bool = False, measure: bool = True, begin: Begin = lambda n: lambda: None,
+    path: Path, out: Path, selection: Selection = EVERYTHING, *, float16: bool = False,
+    overwrite: bool = False, measure: bool = True, progress: Progress = SILENT,
 ) -> ExportConfig:
     """Write the chosen samples of a run into a folder that needs nothing else.
 
@@ -37,14 +41,15 @@ def export(
     """
     folder, out = RunFolder(path), out.resolve()
     with new_export(out, overwrite=overwrite) as making:
-        samples, _ = select(folder, selection)
+        chosen = resolve(folder, selection, choosing(progress))
+        samples = chosen.samples
         written = write_samples(making, samples, float16=float16)
-        found = measured(folder, written, samples if float16 else [], begin) if measure else None
+        found = measured(folder, written, samples if float16 else [], progress) if measure else None
         config = describe(folder, len(samples), float16=float16)
         config = config.model_copy(update={"metrics": found or noted(folder)})
         run = path.resolve().name
         commands = [training_command(folder, run), command(
-            "export", run, out.name, select=selection.how, samples=selection.samples,
+            "export", run, out.name, select=chosen.how, samples=selection.samples,
             discard=selection.discard or None, float16=float16 or None,
         )]
         card = model_card(config, out.name, validate(config.recipe).to_toml(), commands)
@@ -52,7 +57,7 @@ def export(
 
 
 def measured(
-    folder: RunFolder, written: Sequence[Sample], before: Sequence[Sample], begin: Begin
+    folder: RunFolder, written: Sequence[Sample], before: Sequence[Sample], progress: Progress
 ) -> ExportMetrics | None:
     """Of the written samples, and of those before they were rounded; None without the data."""
     try:
@@ -60,8 +65,8 @@ def measured(
     except LangevinError:
         return None
     split = "test" if "test" in task.splits else "valid"
-    model = task.build_model().to(prepare_device(folder.recipe))
-    advance = begin(len(written) + len(before))
+    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
+    advance = progress.begin(len(written) + len(before))
     now = evaluate(task, model, written, split, advance)
     whole = evaluate(task, model, before, split, advance)["averaged"] if before else None
     return ExportMetrics(

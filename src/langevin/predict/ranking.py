@@ -18,8 +18,12 @@ from ..store.folder import RunFolder
 from ..store.samples import Sample
 from ..tasks.base import Carry
 from ..tasks.items import Piece, items_of
-from ..training.loop import prepare_device
-from ..training.session import Begin, Selection, open_run_task, select
+from ..process import prepare_device
+from ..posterior.selection import Selection
+from ..tasks import open_run_task
+from ..process import Progress, SILENT
+from ..posterior.selection import resolve
+from ..tasks.choice import choosing
 
 TOKENS = 20_000
 """Tokens or words that are looked at unless more are asked for: with 10,000 words and 18 samples, about a minute."""
@@ -68,7 +72,7 @@ class RunUncertainty:
 
 def uncertainty_of_run(
     path: Path, split: str = "test", selection: Selection | None = None, *, tokens: int = TOKENS, top: int = 20,
-    by: str | None = None, begin: Begin = lambda n: lambda: None,
+    by: str | None = None, progress: Progress = SILENT,
 ) -> RunUncertainty:
     """Every item of a split with its uncertainty; of language models and captioners about `tokens` tokens.
 
@@ -76,16 +80,17 @@ def uncertainty_of_run(
     one sample), standard_deviation or max_probability.
     """
     folder = RunFolder(path)
-    samples, skipped = select(folder, selection or Selection())
+    chosen = resolve(folder, selection or Selection(), choosing(progress))
+    samples, skipped = chosen.samples, chosen.skipped
     task = open_run_task(folder)
     check_split(split, task.splits)
     if tokens < 1 or top < 0:
         raise LangevinError(f"expected at least 1 token and no negative number of items, got {tokens} and {top}")
     by = by or ("mutual_information" if len(samples) > 1 else "entropy")
     items = items_of(task, split, tokens)
-    model = task.build_model().to(prepare_device(folder.recipe))
+    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
     dtype = torch.float64 if items.unit == "sentence" else torch.float32
-    made = predict(items.pieces, items.classes, model, samples, begin, dtype)
+    made = predict(items.pieces, items.classes, model, samples, progress, dtype)
     described = items.most_uncertain(made, uncertainty_score(by, made.summary), top)
     return RunUncertainty(task.name, str(path), split, items.unit, items.available, by, made, described, skipped)
 
@@ -93,7 +98,7 @@ def uncertainty_of_run(
 @torch.no_grad()
 def predict(
     pieces: list[Piece], classes: int, model: nn.Module, samples: Sequence[Sample],
-    begin: Begin = lambda n: lambda: None, dtype: torch.dtype = torch.float32,
+    progress: Progress = SILENT, dtype: torch.dtype = torch.float32,
 ) -> Predictions:
     """All samples over all pieces, block by block: weights of one sample in memory, one recurrent state of each.
 
@@ -101,7 +106,7 @@ def predict(
     loaded only some times.
     """
     blocks = list(blocks_of(pieces, BLOCK // classes))
-    advance = begin(len(blocks) * len(samples))
+    advance = progress.begin(len(blocks) * len(samples))
     carries: list[Carry] = [None] * len(samples)
     made = []
     model.eval()

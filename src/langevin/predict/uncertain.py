@@ -15,8 +15,10 @@ from ..data.folds import check_split
 from ..errors import LangevinError
 from ..posterior.uncertainty import Predictive, uncertainty_score
 from ..tasks.scoring import evaluate
-from ..training.session import Begin, Selection, open_run_task
+from ..posterior.selection import Selection
+from ..tasks import open_run_task
 from .classification import Classifier
+from ..process import Progress, SILENT
 
 MOST_POINTS = 2000
 """Sentences in a figure; t-SNE of more takes minutes and shows nothing new."""
@@ -34,7 +36,7 @@ class Landscape:
 
 def most_uncertain(
     classifier: Classifier, top: int = 10, statistic: str | None = None, split: str = "test",
-    begin: Begin = lambda n: lambda: None, *, states: bool = False,
+    progress: Progress = SILENT, *, states: bool = False,
 ) -> tuple[dict[str, Any], Landscape | None]:
     """The `top` least certain sentences with mean and spread of their true and their predicted class over the samples.
 
@@ -48,7 +50,7 @@ def most_uncertain(
     if not rows:
         raise LangevinError(f"expected sentences with words in the {split} split, all of its texts are empty")
     sentences, truth = [task.sentences[split][n] for n in rows], task.targets[split][torch.tensor(rows)]
-    advance = begin(len(classifier.samples) * (2 if states else 1))
+    advance = progress.begin(len(classifier.samples) * (2 if states else 1))
     given = classifier.predict({split: sentences}, advance)[split]
     uncertain = uncertainty_score(statistic, given)
     order = uncertain.argsort(descending=True, stable=True)
@@ -100,7 +102,7 @@ def mean_states(classifier: Classifier, sentences: list[Tensor], advance: Any = 
     return torch.cat([total / count for total, count in zip(sums.values(), counts, strict=True)], dim=1)
 
 
-def learning_curves(path: Path, begin: Begin = lambda n: lambda: None) -> dict[str, Any]:
+def learning_curves(path: Path, progress: Progress = SILENT) -> dict[str, Any]:
     """Error in percent on every split against epochs: of each stored sample, and of the running average.
 
     A run at temperature 0 has no posterior to average; `shown` says which of the two lines is its prediction.
@@ -109,7 +111,7 @@ def learning_curves(path: Path, begin: Begin = lambda n: lambda: None) -> dict[s
     if classifier.folder.chains:
         raise LangevinError(f"expected one run in {path}, got {len(classifier.folder.chains)} chains; name one of them")
     task = open_run_task(classifier.folder)
-    advance = begin(len(classifier.samples) * len(task.splits))
+    advance = progress.begin(len(classifier.samples) * len(task.splits))
     curves = {}
     for split in task.splits:
         numbers = evaluate(task, classifier.model, classifier.samples, split, advance, curve=True)

@@ -10,11 +10,11 @@ from ..errors import LangevinError
 from ..files import write_atomic
 from ..predict.ranking import TOKENS
 from ..store.folder import REPORT
-from ..training.session import Begin
 from .components import Html, element, name_of, section
 from .instances import examples
 from .sections import calibration, collections, cost, diagnostics, learning, overview, recipe
 from .story import Story, gather
+from ..process import Progress, SILENT
 
 SECTIONS: dict[str, Callable[[Story], Html]] = {
     "Overview": overview, "Learning curves": learning, "Number of samples": collections,
@@ -66,14 +66,14 @@ mark { background: none; color: inherit; font-weight: 700; text-decoration: unde
 
 def write_report(
     path: Path, out: Path, *, split: str | None = None, tokens: int = TOKENS, overwrite: bool = False,
-    skip_damaged: bool = False, begin: Begin = lambda n: lambda: None,
+    skip_damaged: bool = False, progress: Progress = SILENT,
 ) -> None:
     """The page about the run in this folder; an existing file is kept unless `overwrite` is given."""
     if out.is_dir():
         raise LangevinError(f"expected a file to write, {out} is a folder; name one such as {out / REPORT}")
     if out.exists() and not overwrite:
         raise LangevinError(f"{out} exists; choose another --out or allow --overwrite")
-    story = gather(path, split=split, tokens=tokens, skip_damaged=skip_damaged, begin=begin)
+    story = gather(path, split=split, tokens=tokens, skip_damaged=skip_damaged, progress=progress)
     write_atomic(out, report_page(story).encode())
 
 

@@ -10,7 +10,7 @@ from rich.progress import Progress as Lines
 
 from ..process import Progress
 from ..store.folder import RunFolder
-from ..store.manifest import Progress as RunProgress
+from ..store.manifest import RunProgress
 from ..training.loop import Trainer
 from .terminal import duration, messages
 

@@ -17,13 +17,16 @@ from ..predict.draws import Draws
 from ..predict.generate import generate
 from ..predict.ranking import RunUncertainty, predict, uncertainty_of_run
 from ..store.folder import RunFolder
-from ..store.manifest import Progress
+from ..store.manifest import RunProgress
 from ..tasks import Task
 from ..tasks.captioning import CaptionTask
 from ..tasks.items import Piece, read_on
 from ..tasks.language_model import LanguageModelTask
-from ..training.loop import prepare_device
-from ..training.session import BEST, Begin, Selection, chosen_collection, evaluate_run, open_run_task, select, usual
+from ..process import SILENT, Progress, prepare_device
+from ..posterior.selection import ALL, Selection, resolve
+from ..predict.evaluation import evaluate_run, named_collection
+from ..tasks import open_run_task
+from ..tasks.choice import choosing
 
 SHOWN = 12
 """Items in a list of examples."""
@@ -38,7 +41,7 @@ class Story:
     folder: RunFolder
     task: Task
     split: str
-    progress: Progress | None
+    progress: RunProgress | None
     weights: int | None = None
     evaluation: dict[str, Any] | None = None
     collection: dict[str, Any] | None = None
@@ -50,29 +53,29 @@ class Story:
 
 
 def gather(
-    path: Path, *, split: str | None, tokens: int, skip_damaged: bool = False, begin: Begin = lambda n: lambda: None
+    path: Path, *, split: str | None, tokens: int, skip_damaged: bool = False, progress: Progress = SILENT
 ) -> Story:
     """Run every sample over the split, over some tokens with all their probabilities, and over the validation split."""
     folder = RunFolder(path)
     task = open_run_task(folder)
     split = split or ("test" if "test" in task.splits else "valid")
     check_split(split, task.splits)
-    progress = folder.progress()
+    far = folder.progress()
     store = folder.store(skip_damaged=skip_damaged)
     if not all(store.by_chain()):
-        return Story(folder, task, split, progress)
-    chosen = Selection(skip_damaged=skip_damaged)
-    evaluation = evaluate_run(path, split, chosen, begin=begin, curve=True)
-    collection = chosen_collection(path) if usual(path, skip_damaged=skip_damaged) == BEST else None
-    uncertainty = uncertainty_of_run(path, split, chosen, tokens=tokens, top=SHOWN, begin=begin)
+        return Story(folder, task, split, far)
+    chosen = Selection(ALL, skip_damaged=skip_damaged)
+    evaluation = evaluate_run(path, split, chosen, progress=progress, curve=True)
+    collection = named_collection(resolve(folder, Selection(skip_damaged=skip_damaged)).choice)
+    uncertainty = uncertainty_of_run(path, split, chosen, tokens=tokens, top=SHOWN, progress=progress)
     diagnosis: tuple[dict[str, Any], Draws] | str
     try:
-        diagnosis = diagnose_runs([path], skip_damaged=skip_damaged, begin=begin)
+        diagnosis = diagnose_runs([path], skip_damaged=skip_damaged, progress=progress)
     except LangevinError as problem:
         diagnosis = str(problem)
     few = Selection("thinned", store.of_each(WRITERS), 0, skip_damaged)
     return Story(
-        folder, task, split, progress, sum(t.numel() for t in store.samples[-1].load().values()), evaluation,
+        folder, task, split, far, sum(t.numel() for t in store.samples[-1].load().values()), evaluation,
         collection, uncertainty, diagnosis, examples(task, folder, split, few),
     )
 
@@ -90,8 +93,8 @@ def examples(task: Task, folder: RunFolder, split: str, selection: Selection) ->
 
 def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selection: Selection) -> dict[str, Any]:
     """A continuation of the beginning of the split, token by token with the samples' uncertainty."""
-    samples, _ = select(folder, selection)
-    model = task.build_model().to(prepare_device(folder.recipe))
+    samples = resolve(folder, selection, choosing()).samples
+    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
     given, length = (15, 60) if task.vocabulary.level == "word" else (60, 300)
     prompt = task.evaluated[split].streams[0, :given].long()
     wrote = list(generate(model, samples, prompt, length, temperature=0.8, seed=0))

@@ -8,7 +8,6 @@ from rich.console import Group
 
 from ..store.folder import RunFolder
 from ..store.samples import name_of_last
-from ..training.session import chosen_collection
 from .terminal import curve, duration, table
 
 LINES, COUNTS = 12, 16
@@ -48,16 +47,16 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
     }
     if origin.teacher:
         facts["teacher"] = f"{len(origin.teacher.samples)} samples of {origin.teacher.run}"
-    best = chosen_collection(folder.path)
+    best = folder.choice()
     if best:
-        facts["validation prefers"] = f"the {best['how']} collection of {best['samples']} samples"
+        facts["validation prefers"] = f"the {best.how} collection of {best.samples} samples"
     if folder.chains:  # each has a curve of its own; what their average scores is known only by evaluating it
         facts["chains"] = f"{len(folder.chains)}, seeds {', '.join(str(c.recipe.run.seed) for c in folder.chains)}"
         history = []
     averages = [line["average"] for line in history if "average" in line]
     return {
         "facts": facts, "step": step, "total": total, "finished": finished,
-        "collection": best and {key: best[key] for key in ("how", "samples", "score")},
+        "collection": best and best.model_dump(include={"how", "samples", "score"}),
         "samples": len(store), "seconds": seconds, "history": history,
         "valid": history[-1]["valid"] if history else None, "average": averages[-1] if averages else None,
         **({"chains": [run_summary(chain) for chain in folder.chains]} if folder.chains else {}),

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..errors import LangevinError
 from ..files import write_atomic
-from .manifest import Progress
+from .manifest import RunProgress
 from .records import fit
 
 PROGRESS, TENSORS, SUM = "progress", "tensors_sha256", "sha256"
@@ -22,13 +22,13 @@ PROGRESS, TENSORS, SUM = "progress", "tensors_sha256", "sha256"
 REMEDY = "delete it to start this run again from its recipe"
 
 
-def save_checkpoint(path: Path, tensors: dict[str, Tensor], progress: Progress) -> None:
+def save_checkpoint(path: Path, tensors: dict[str, Tensor], progress: RunProgress) -> None:
     """All that the rest of a run depends on, as one file, whole or not at all."""
     text = json.dumps(progress.to_dict())
     write_atomic(path, safetensors.torch.save(tensors, metadata=metadata_of(tensors, text)))
 
 
-def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], Progress] | None:
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunProgress] | None:
     """Tensors and progress, compared with their checksums; None before the first."""
     if not path.exists():
         return None
@@ -44,7 +44,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], Progress] | None:
     return tensors, progress
 
 
-def load_progress(path: Path) -> Progress | None:
+def load_progress(path: Path) -> RunProgress | None:
     """How far a run is, without reading the tensors."""
     if not path.exists():
         return None
@@ -82,21 +82,21 @@ def metadata_of(tensors: Mapping[str, Tensor], text: str) -> dict[str, str]:
     return {PROGRESS: text, TENSORS: own, SUM: hashlib.sha256((own + text).encode()).hexdigest()}
 
 
-def progress_of(metadata: dict[str, str], path: Path) -> Progress:
+def progress_of(metadata: dict[str, str], path: Path) -> RunProgress:
     """The record of a checkpoint. Only those of older formats have no checksums."""
     if PROGRESS not in metadata or not metadata.keys() <= {PROGRESS, TENSORS, SUM}:
         found = ", ".join(sorted(metadata)) or "nothing"
         raise unreadable(path, f"it holds {found} beside the tensors")
     text = metadata[PROGRESS]
     number = format_of(text)
-    if number > Progress.NEWEST:
-        raise LangevinError(f"expected format {Progress.NEWEST} or older in {path}, got format "
+    if number > RunProgress.NEWEST:
+        raise LangevinError(f"expected format {RunProgress.NEWEST} or older in {path}, got format "
                             f"{number}; open it by the newer langevin that wrote it")
     if number > 1 or len(metadata) > 1:
         expected = hashlib.sha256((metadata.get(TENSORS, "") + text).encode()).hexdigest()
         if TENSORS not in metadata or metadata.get(SUM) != expected:
             raise changed(path)
-    return fit(text.encode(), path, Progress, REMEDY)
+    return fit(text.encode(), path, RunProgress, REMEDY)
 
 
 def format_of(text: str) -> int:
@@ -125,3 +125,12 @@ def unreadable(path: Path, why: object) -> LangevinError:
 def changed(path: Path) -> LangevinError:
     return LangevinError(f"the checkpoint {path} was changed after it was written (its checksum "
                          f"differs); bring it back from a copy, or {REMEDY}")
+
+
+def split_prefix(tensors: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """'model.a.b' → rooms['model']['a.b']."""
+    rooms: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        room, _, rest = name.partition(".")
+        rooms.setdefault(room, {})[rest] = tensor
+    return rooms

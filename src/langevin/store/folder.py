@@ -26,7 +26,7 @@ from .manifest import (
     Facts,
     Marker,
     Origin,
-    Progress,
+    RunProgress,
     Teacher,
     Tokens,
     describe_origin,
@@ -150,14 +150,14 @@ class RunFolder:
             return SampleStore.of_chains(self.path, stores, skip_damaged=skip_damaged)
         return SampleStore(inside(self.path, SAMPLES), skip_damaged=skip_damaged)
 
-    def save_checkpoint(self, tensors: dict[str, Tensor], progress: Progress) -> None:
+    def save_checkpoint(self, tensors: dict[str, Tensor], progress: RunProgress) -> None:
         save_checkpoint(self.path / CHECKPOINT, tensors, progress)
 
-    def load_checkpoint(self) -> tuple[dict[str, Tensor], Progress] | None:
+    def load_checkpoint(self) -> tuple[dict[str, Tensor], RunProgress] | None:
         """Tensors and progress of the last checkpoint, or None before the first."""
         return load_checkpoint(inside(self.path, CHECKPOINT))
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> RunProgress | None:
         """How far the run is by now, without its weights; of all chains together."""
         if self.chains:
             return joint_progress([chain.progress() for chain in self.chains])

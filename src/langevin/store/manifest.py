@@ -132,7 +132,7 @@ class HistoryLine(Record):
     """Where lines of several chains are told together."""
 
 
-class Progress(Record):
+class RunProgress(Record):
     """How far a run is: all of a checkpoint that is not a tensor."""
 
     NEWEST = 2
@@ -162,12 +162,12 @@ class Progress(Record):
         return [line.to_dict() for line in self.history]
 
 
-def joint_progress(each: Sequence[Progress | None]) -> Progress | None:
+def joint_progress(each: Sequence[RunProgress | None]) -> RunProgress | None:
     """Steps, seconds and clippings of all chains summed; their curves with the number of each."""
     begun = [progress for progress in each if progress]
     if not begun:
         return None
-    return Progress(
+    return RunProgress(
         step=sum(p.step for p in begun), total=len(each) * max(p.total for p in begun),
         recorded=sum(p.recorded for p in begun), clipped=sum(p.clipped for p in begun),
         clip_asked=sum(p.clip_asked for p in begun), averaged=sum(p.averaged for p in begun),

@@ -8,6 +8,7 @@ from torch import nn
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..recipe import Recipe
+from ..store.folder import RunFolder
 from .base import Task
 
 CLASSES = {
@@ -25,6 +26,11 @@ def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[
     return task
 
 
+def open_run_task(folder: RunFolder) -> Task:
+    """The task and the data that a run was trained on."""
+    return open_task(folder.recipe, folder.vocabulary, folder.facts)
+
+
 def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> nn.Module:
     """The model of a run whose data need not be there, to load samples into: from what the run folder remembers."""
     file, _ = CLASSES[recipe.task]
@@ -35,4 +41,4 @@ def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> n
     return model
 
 
-__all__ = ["CLASSES", "Task", "model_of", "open_task"]
+__all__ = ["CLASSES", "Task", "model_of", "open_run_task", "open_task"]

@@ -16,7 +16,13 @@ from ..recipe import load_recipe
 from ..report.terminal import table
 from ..store.folder import RECIPE, RunFolder
 from .loop import Trainer
-from .session import Selection, evaluate_run, open_language_task, resume, select, start
+from ..posterior.selection import Selection
+from ..predict.evaluation import evaluate_run
+from ..tasks.language_model import open_language_task
+from .session import resume, start
+from ..posterior.selection import resolve
+from ..tasks.choice import choosing
+from ..posterior.selection import EVERYTHING
 
 PROMPT = "The French "
 
@@ -38,7 +44,7 @@ def run_demo(out: Path, overrides: list[str], train: Callable[[Trainer, str], No
             trainer = start(load_recipe("demo", [*overrides, *(twin if label == "optimiser" else [])]), folder)
         if not trainer.finished:
             train(trainer, f"{label:9}")
-    results = {label: evaluate_run(folder, "test", Selection()) for label, folder in folders.items()}
+    results = {label: evaluate_run(folder, "test", EVERYTHING) for label, folder in folders.items()}
     text = write(folders["sampler"])
     nll = {
         "optimiser, last weights": results["optimiser"]["single"]["nll"],
@@ -71,7 +77,7 @@ def run_demo(out: Path, overrides: list[str], train: Callable[[Trainer, str], No
 def write(path: Path) -> str:
     """Some sentences by the averaged model."""
     folder = RunFolder(path)
-    samples, _ = select(folder, Selection("backward", min(5, len(folder.store()))))
+    samples = resolve(folder, Selection("backward", min(5, len(folder.store()))), choosing()).samples
     task = open_language_task(folder)
     prompt = task.vocabulary.encode(PROMPT.encode())
     tokens = list(generate(task.build_model(), samples, prompt, 350, temperature=0.7))

@@ -23,8 +23,11 @@ from ..store.samples import SAMPLE, Sample
 from ..tasks import Task, model_of, open_task
 from ..tasks.distillation import DistillTask
 from ..tasks.language_model import LanguageModelTask
-from .loop import Trainer, build, prepare_device
-from .session import Selection, select
+from ..process import prepare_device
+from .loop import Trainer, build
+from ..posterior.selection import Selection
+from ..posterior.selection import resolve
+from ..tasks.choice import choosing
 
 WORDS = ("level", "running", "min_count", "max_vocab", "tokens", "vocabulary")
 """Keys of the data table that decide what the tokens are."""
@@ -58,10 +61,11 @@ def start_student(
 ) -> Trainer:
     """A trainer of a student of the run in `path`, in a new run folder."""
     folder = RunFolder(path)
-    samples, _ = select(folder, selection)
+    chosen = resolve(folder, selection, choosing())
+    samples = chosen.samples
     recipe = student_recipe(folder, hidden, epochs, overrides or [])
     refuse_other_words(recipe, folder.recipe)
-    prepare_device(recipe)
+    prepare_device(recipe.run.device, recipe.run.threads)
     task = open_task(recipe, folder.vocabulary, None if other_data(recipe, folder.recipe) else folder.facts)
     refuse_other_facts(task.facts, folder)
     if teaching.generated and not isinstance(task, LanguageModelTask):
@@ -69,7 +73,7 @@ def start_student(
     build(recipe, task)
     teacher = Teacher(
         run=str(path.resolve()), per_row=teaching.per_row, data_weight=teaching.data_weight,
-        generated=teaching.generated, select=selection.how, discard=selection.discard,
+        generated=teaching.generated, select=chosen.how, discard=selection.discard,
         samples=tuple(TeacherSample(file=str(s.path.resolve()), step=s.step, sha256=s.sha256, chain=s.chain)
                       for s in samples),
     )
@@ -94,7 +98,7 @@ def taught(student: RunFolder, task: Task) -> DistillTask:
         raise LangevinError(f"expected the teacher of {student.path} at {teacher.run}, some of its samples are not "
                             f"there; bring it back to go on with its student")
     folder = RunFolder(teacher.run)
-    device = prepare_device(student.recipe)
+    device = prepare_device(student.recipe.run.device, student.recipe.run.threads)
     members = members_of(model_of(folder.recipe, folder.vocabulary, folder.facts).to(device), samples)
     if teacher.generated:
         assert isinstance(task, LanguageModelTask)

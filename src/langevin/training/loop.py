@@ -16,38 +16,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..errors import Diverged, LangevinError
+from ..errors import Diverged, Interrupted, LangevinError
 from ..posterior.average import LogMean
-from ..process import physical_memory
+from ..process import physical_memory, prepare_device
 from ..recipe import Recipe
 from ..recipe.schedule import Pace
 from ..samplers import SAMPLERS, Sampler
 from ..store.folder import CHECKPOINT, RunFolder
 from ..store.listing import MANIFEST
 from ..store.lock import FolderLock, lock_folder
-from ..store.manifest import HistoryLine, Progress
+from ..store.manifest import HistoryLine, RunProgress
 from ..store.weights import load_weights, weights
 from ..tasks.base import Carry, Task
 from .clipping import Clipper
 from .jobs import GRACE, PARENT
-
-
-class Interrupted(Exception):
-    """The user asked to stop; a checkpoint was written."""
-
-
-def prepare_device(recipe: Recipe) -> torch.device:
-    """Threads and device of a recipe, refused when they are not there."""
-    if recipe.run.threads:
-        torch.set_num_threads(recipe.run.threads)
-    try:
-        device = torch.zeros(1, device=recipe.run.device).device
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise LangevinError(f"device {recipe.run.device!r} is not available: {reason}; use --device cpu") from None
-    if device.type == "meta":
-        raise LangevinError("expected a device that computes, got 'meta', which only knows shapes; use --device cpu")
-    return device
+from ..store.checkpoint import split_prefix
 
 
 COPIES = 3
@@ -77,7 +60,7 @@ class Parts:
 
 def build(recipe: Recipe, task: Task) -> Parts:
     """Device, model, sampler and schedule of a recipe on its data."""
-    device = prepare_device(recipe)
+    device = prepare_device(recipe.run.device, recipe.run.threads)
     if device.type == "cpu":
         refuse_oversized(recipe, physical_memory())
     model = task.build_model().to(device)
@@ -217,7 +200,7 @@ class Trainer:
         if self.running.log_sum is not None:
             tensors["running"] = self.running.log_sum
         groups = [{k: v for k, v in g.items() if k != "params"} for g in state["param_groups"]]
-        self.folder.save_checkpoint(tensors, Progress(
+        self.folder.save_checkpoint(tensors, RunProgress(
             step=self.step, total=self.pace.total, recorded=self.recorded, finished=self.finished,
             stopped_early=self.stopped_early, clipped=self.clipper.acted, clip_asked=self.clipper.asked,
             averaged=self.running.count, groups=tuple(groups), losses=tuple(self.losses),
@@ -271,22 +254,13 @@ class Trainer:
     def _refuse_changes(self) -> None:
         if self.lock.lost or self.left_at != self._stand():
             raise LangevinError(f"the run in {self.folder.path} went on elsewhere while this trainer stood still; open "
-                                f"it anew by workflow.resume")
+                                f"it anew by session.resume")
 
     def _stand(self) -> tuple[object, ...]:
         """Which checkpoint and which list of samples the folder has."""
         paths = (self.folder.path / CHECKPOINT, self.store.folder / MANIFEST)
         found = [path.stat() if path.exists() else None for path in paths]
         return tuple(status and (status.st_ino, status.st_mtime_ns, status.st_size) for status in found)
-
-
-def split_prefix(tensors: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """'model.a.b' → rooms['model']['a.b']."""
-    rooms: dict[str, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        room, _, rest = name.partition(".")
-        rooms.setdefault(room, {})[rest] = tensor
-    return rooms
 
 
 def unflatten_carry(flat: dict[str, Tensor], device: torch.device) -> Carry:
