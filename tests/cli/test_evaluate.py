@@ -50,7 +50,7 @@ def test_two_samples_where_averaging_logs_differs(finished_run):
 
 
 def test_recorded_numbers_choose_on_validation(finished_run):
-    numbers = record(finished_run, lambda n: lambda: None)
+    numbers = record(finished_run)
     chosen, valid = numbers["chosen"], numbers["valid"]["curve"]
     assert chosen["valid"] == min(min(scores) for scores in valid.values())
     assert chosen["test"] == numbers["test"]["curve"][chosen["select"]][chosen["samples"] - 1]

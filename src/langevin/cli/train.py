@@ -16,7 +16,7 @@ from ..store.folder import RunFolder
 from ..store.replacement import refuse_target
 from ..tasks import CLASSES
 from ..training.chains import start_chains
-from ..training.demo import run_demo
+from .demo import run_demo
 from ..training.distil import Teaching, start_student
 from ..errors import Interrupted
 from ..posterior.selection import Selection

@@ -15,11 +15,11 @@ from ..predict.generate import generate
 from ..recipe import load_recipe
 from ..report.terminal import table
 from ..store.folder import RECIPE, RunFolder
-from .loop import Trainer
+from ..training.loop import Trainer
 from ..posterior.selection import Selection
 from ..predict.evaluation import evaluate_run
 from ..tasks.language_model import open_language_task
-from .session import resume, start
+from ..training.session import resume, start
 from ..posterior.selection import resolve
 from ..tasks.choice import choosing
 from ..posterior.selection import EVERYTHING
