@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint browser peers bench paper clean
+.PHONY: setup demo test test-slow lint browser peers bench alternatives paper clean
 
 $(STAMP): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "python 3.11 or later is needed; name one with PYTHON=…"; exit 2; }
@@ -46,6 +46,12 @@ peers: $(PEERS)/.installed
 bench: setup
 	-$(MAKE) peers
 	$(BIN)/python -m benchmarks.run $(BENCH)
+
+# What people would pick instead, measured beside it: hours from nothing; records that are there stay.
+alternatives: setup
+	$(BIN)/python -m benchmarks.alternatives texts $(ALTERNATIVES)
+	$(BIN)/python -m benchmarks.alternatives sentences $(ALTERNATIVES)
+	$(BIN)/python -m benchmarks.alternatives tables
 
 # The paper's tables and figures with their state; 'make paper TARGET=wp' runs what is missing of one.
 paper: setup
