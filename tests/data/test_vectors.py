@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from langevin.data.catalogue import VECTORS
+from langevin.data.frozen_vectors import joint_coverage
 from langevin.data.vectors import SCALE, load_vectors
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
@@ -45,8 +46,8 @@ def test_words_are_found_exactly_then_in_lower_case(tmp_path):
     assert made[0].equal(made[1])
     assert vectors.find("rome") is None
     counts = {"The": 3, "Rome": 1, "rome": 4}
-    assert vectors.coverage(counts, counts) == {"types": 2 / 3, "tokens": 0.5}
-    assert vectors.coverage(counts, {"Rome"}) == {
+    assert joint_coverage([vectors], counts, counts) == {"types": 2 / 3, "tokens": 0.5}
+    assert joint_coverage([vectors], counts, {"Rome"}) == {
         "types": 1 / 3,
         "tokens": 1 / 8,
     }  # a word the model cannot read

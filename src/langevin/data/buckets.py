@@ -75,9 +75,10 @@ def lengths_of(sentences: Sequence[Tensor]) -> Tensor:
 
 
 def pad(sentences: Sequence[Tensor]) -> Rows:
-    """Rows as long as the longest, at least one step."""
-    lengths = lengths_of(sentences)
-    tokens = torch.full((len(sentences), max(1, int(lengths.max()))), PADDING)
+    """Rows as long as the longest, at least one step; a step may be a number or several."""
+    lengths, like = lengths_of(sentences), sentences[0]
+    shape = (len(sentences), max(1, int(lengths.max())), *like.shape[1:])
+    tokens = torch.full(shape, PADDING, dtype=like.dtype)
     for row, sentence in zip(tokens, sentences, strict=True):
         row[: len(sentence)] = sentence
     return tokens, lengths

@@ -15,7 +15,7 @@ import hashlib
 import io
 import math
 import mmap
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,12 +64,6 @@ class WordVectors:
         if found:
             vectors[list(found)] = torch.from_numpy(self.matrix[list(found.values())])
         return vectors
-
-    def coverage(self, counts: Mapping[str, int], readable: Container[str]) -> dict[str, float]:
-        """Which share of the types, and of the tokens, of a text has a vector and can be read."""
-        known = [word for word in counts if word in readable and self.find(word) is not None]
-        return {"types": len(known) / max(len(counts), 1),
-                "tokens": sum(counts[word] for word in known) / max(sum(counts.values()), 1)}
 
 
 def load_vectors(name_or_path: str, wanted: Collection[str]) -> WordVectors:

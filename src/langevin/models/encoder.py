@@ -61,6 +61,11 @@ class Encoder:
         return cls(name_or_folder, checksum(weights), file_sha256(folder / CONFIG), tuple(layers),
                    read_limit(tokenizer, model), width * len(layers), tokenizer, model)
 
+    def facts(self) -> dict[str, object]:
+        """What a run remembers of its encoder, by which another is refused."""
+        return {"name": self.name, "sha256": self.sha256, "config_sha256": self.config_sha256,
+                "layers": list(self.layers), "width": self.width}
+
     def encode(
         self, texts: Sequence[str], cache: StateCache | None = None,
         progress: Progress = lambda done, total: None,
@@ -70,13 +75,13 @@ class Encoder:
         Texts beyond `limit` tokens are cut, and counted. Tokens that the encoder sets at the ends
         count too, so that an empty text has some.
         """
-        rows, cut = self.tokens(texts)
+        rows, long = self.tokens(texts)
         ends = torch.tensor([len(row) for row in rows], dtype=torch.int64).cumsum(0)
         total = int(ends[-1]) if len(rows) else 0
         if cache is None or not total:  # nothing cannot be mapped
             states = np.empty((total, self.width), np.float16)
             means = self._fill(states, rows, ends, progress)
-            return TokenStates(states, ends, means, cut)
+            return TokenStates(states, ends, means, long)
         key = key_of((self.sha256, self.config_sha256, self.layers), rows)
         found = cache.find(key, self.width)
         if found is None:
@@ -89,21 +94,21 @@ class Encoder:
         if found is None:
             raise LangevinError(f"expected the states just written in {cache.folder}, they are "
                                 f"gone; do not let others empty it meanwhile")
-        return TokenStates(found.states, found.ends, found.means, cut)
+        return TokenStates(found.states, found.ends, found.means, long)
 
-    def tokens(self, texts: Sequence[str]) -> tuple[list[Tensor], int]:
-        """Numbers of the tokens of each text, and how many texts were cut."""
+    def tokens(self, texts: Sequence[str]) -> tuple[list[Tensor], tuple[int, ...]]:
+        """Numbers of the tokens of each text, and which texts were cut."""
         if isinstance(texts, str):
             raise LangevinError("expected a list of texts, got one text; put it into a list")
         if not texts:
-            return [], 0
+            return [], ()
         with quiet():
             whole = self._tokenizer(list(texts), truncation=False)["input_ids"]
-            long = [number for number, row in enumerate(whole) if len(row) > self.limit]
+            long = tuple(at for at, row in enumerate(whole) if len(row) > self.limit)
             for number in long:
                 whole[number] = self._tokenizer(texts[number], truncation=True,
                                                 max_length=self.limit)["input_ids"]
-        return [torch.tensor(row, dtype=torch.int64) for row in whole], len(long)
+        return [torch.tensor(row, dtype=torch.int64) for row in whole], long
 
     def _fill(
         self, store: Halves | StateFile, rows: list[Tensor], ends: Tensor, progress: Progress

@@ -57,9 +57,14 @@ class States:
 
 @dataclass(frozen=True)
 class TokenStates(States):
-    """The same, and how many texts were longer than the encoder reads."""
+    """The same, and which texts were longer than the encoder reads."""
 
-    cut: int
+    long: tuple[int, ...]
+
+    @property
+    def cut(self) -> int:
+        """How many these are."""
+        return len(self.long)
 
 
 @dataclass(frozen=True)

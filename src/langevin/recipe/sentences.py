@@ -30,10 +30,22 @@ class SentenceData(Table):
     min_count: int = Field(1, ge=1, description="words seen less often become <unk>")
     max_vocab: int | None = Field(None, ge=2, description="so many of the most frequent words, with <unk>; None: all")
     max_words: int = Field(512, ge=1, description="longer texts are cut after so many words")
-    vectors: str | None = Field(None, description="word vectors: a name in word_vectors/, or a file")
-    train_vectors: bool = Field(True, description="go on learning them, or leave them as they are")
+    vectors: str | tuple[str, ...] | None = Field(
+        None, description="word vectors: a name in word_vectors/, or a file; several, with project, side by side"
+    )
+    train_vectors: bool = Field(
+        True, description="go on learning them, or leave them as they are; with project they stay"
+    )
     prior_at_vectors: bool = Field(True, description="the prior of trained vectors is centred on them, not on zero")
+    encoder: str | None = Field(
+        None, description="a pretrained encoder, by folder or name, whose states are read in place of words"
+    )
+    encoder_layers: tuple[int, ...] = Field((-1, -4), min_length=1, description="of the encoder; -1 is the last")
     batch_size: int = Field(50, ge=1, description="sentences in a batch")
+    score: Literal["error", "nll"] = Field("error", description="what patience watches on validation sentences")
+    pool: Literal["auto", "none"] = Field(
+        "none", description="auto: linear parts join the network, with weights by validation"
+    )
 
     @model_validator(mode="after")
     def _folds(self) -> SentenceData:
@@ -43,15 +55,32 @@ class SentenceData(Table):
             raise ValueError("expected either a fold or a test_file, got both; a fold takes its test split from corpus")
         if self.text_column == self.label_column:
             raise ValueError(f"expected different columns for texts and labels, got {self.text_column!r} for both")
+        if self.encoder is not None and self.vectors is not None:
+            raise ValueError("expected either an encoder or word vectors, got both; leave one out")
         return self
 
-    @field_validator("vectors")
+    @property
+    def vector_sets(self) -> tuple[str, ...]:
+        return (self.vectors,) if isinstance(self.vectors, str) else self.vectors or ()
+
+    @field_validator("vectors", "encoder")
     @classmethod
-    def _found_from_anywhere(cls, value: str | None) -> str | None:
-        """A file is named by its whole path: commands may be given in another folder than the training was."""
-        return str(Path(value).resolve()) if value and Path(value).is_file() else value
+    def _found_from_anywhere(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        """What lies on disk is named by its whole path: commands may be given in another folder than the training."""
+        if isinstance(value, tuple):
+            return tuple(whole_path(each) for each in value)
+        return whole_path(value) if value else value
 
     def describe(self, num_data: int) -> str:
-        start = self.vectors or "no word vectors"
+        start = self.encoder or ", ".join(self.vector_sets) or "no word vectors"
         fold = "" if self.fold is None else f", fold {self.fold} of {self.folds}"
         return f"{self.corpus}{fold}, {num_data} sentences in batches of {self.batch_size}, {start}"
+
+
+def whole_path(name: str) -> str:
+    return str(Path(name).resolve()) if Path(name).exists() else name
+
+
+def default_recipe(vectors: object, encoder: object) -> str:
+    """The shipped recipe for labelled sentences: by what is known of words before training."""
+    return "classify-encoder" if encoder else "classify-vectors" if vectors else "classify"

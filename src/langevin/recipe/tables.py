@@ -31,6 +31,16 @@ class Model(Table):
     hidden: int = Field(128, ge=1, le=10**6, description="units of a layer")
     layers: int = Field(2, ge=1, le=1000, description="recurrent layers")
     embed: int | None = Field(None, ge=1, le=10**6, description="None: as wide as the hidden layers")
+    project: int | None = Field(
+        None, ge=1, le=10**4, description="of classifiers: width to which frozen vectors or an encoder's states are "
+        "brought; None: vectors stand in the embedding"
+    )
+    characters: int | None = Field(
+        None, ge=1, le=10**4, description="of classifiers: numbers for the hashed characters of a word; None: none"
+    )
+    readout: tuple[Literal["last", "max", "mean", "attention", "input"], ...] = Field(
+        ("last",), min_length=1, description="of classifiers: what of the states is read out, side by side"
+    )
     bidirectional: bool | None = Field(None, description="None: yes for classifiers; nothing else may be")
     dropout: float = Field(0.0, ge=0, lt=1, description="share dropped in training")
     dropout_kind: Literal["naive", "gal", "gaussian"] = Field(

@@ -17,17 +17,22 @@ from torch.nn import functional as F
 from ..data.buckets import Buckets, by_length, in_length_order, lengths_of, pad
 from ..data.folds import check_classes, numbered, read_all, split
 from ..data.sentences import LABEL_NAMES, Sentences, read_sentences
+from ..data.frozen_vectors import joint_coverage, side_by_side
 from ..data.spelling import words_of
 from ..data.vectors import WordVectors, load_vectors
 from ..data.vocabulary import UNKNOWN, Vocabulary
 from ..errors import LangevinError
 from ..models.classifier import SentenceClassifier
 from ..models.initial import initialise
+from ..models.reading import StateReader, TextReader, WordReader, cache_of_states, same_encoder
 from ..posterior.calibration import calibration_metrics
 from ..recipe import Recipe, SentenceData
 from .base import Batch, Carry, refuse_changed_data
 
 log = logging.getLogger("langevin")
+
+PROJECTED = 96
+"""Width to which the states of an encoder are brought, unless the recipe says."""
 
 
 class ClassifyTask:
@@ -36,14 +41,14 @@ class ClassifyTask:
     The splits come from a hash of each sentence's number, not from the run's seed: given test, fold k, or a share.
     """
 
-    name, score, carries = "classify", "error", False
+    name, carries = "classify", False
 
     def __init__(
         self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
     ) -> None:
         data = recipe.data
         assert isinstance(data, SentenceData)
-        self.recipe, self.data = recipe, data
+        self.recipe, self.data, self.score = recipe, data, str(data.score)
         corpus = read_all(data)
         sha256 = hashlib.sha256("".join(part.sha256 for part in corpus.values()).encode()).hexdigest()
         refuse_changed_data(data.corpus, sha256, facts)
@@ -58,17 +63,40 @@ class ClassifyTask:
         counted = [w for name in words if name == "train" or data.vocabulary == "all" for w in words[name]]
         self.vocabulary = vocabulary or Vocabulary.of_words(
             Counter(chain.from_iterable(counted)), min_count=data.min_count, max_size=data.max_vocab, first=[UNKNOWN])
-        self.sentences = {name: [self.vocabulary.encode_tokens(w) for w in part] for name, part in words.items()}
         self.targets = {name: torch.tensor([label for _, label in part]) for name, part in parts.items()}
+        self.reader = open_reader(recipe, self.vocabulary, {"tokens": self.tokens} | (facts or {}))
+        read = self.read_all_texts()
         self.training = Buckets(lengths_of(self.sentences["train"]), data.batch_size, recipe.run.seed)
         self.num_data, self.batches_per_epoch = len(self.sentences["train"]), len(self.training)
         self.class_counts = torch.bincount(self.targets["train"], minlength=len(self.labels))
         counts = Counter(word for part in words.values() for sentence in part for word in sentence)
-        self.vectors = load_vectors(data.vectors, counts) if data.vectors else None
-        self.facts = self.remembered(sha256, split_hash, counts, corpus)
+        self.vectors = [load_vectors(name, counts) for name in data.vector_sets]
+        self.table = side_by_side(self.vectors, self.vocabulary.tokens) if self.projects else None
+        self.facts = self.remembered(sha256, split_hash, counts, corpus) | read
         refuse_changed_vectors(data.vectors, self.facts, facts)
         if facts is None:
             self.announce()
+
+    @property
+    def projects(self) -> bool:
+        """Whether vectors stay as they are, behind a projection."""
+        return bool(self.vectors) and self.recipe.model.project is not None
+
+    def read_all_texts(self) -> dict[str, Any]:
+        """`sentences` and `means` of every split, read in one go; what there is to remember of it.
+
+        An encoder keeps its states by all texts together: sorted, so that every split of a set shares them.
+        """
+        every = sorted({text for texts in self.texts.values() for text in texts})
+        read = self.reader.read(every)
+        place = {text: number for number, text in enumerate(every)}
+        numbers = {name: [place[text] for text in texts] for name, texts in self.texts.items()}
+        self.sentences = {name: [read.sentences[n] for n in own] for name, own in numbers.items()}
+        self.means = {} if read.means is None else {name: read.means[own] for name, own in numbers.items()}
+        flags = [(read.empty[n], read.cut[n]) for own in numbers.values() for n in own]
+        encoder = self.reader.encoder.facts() if isinstance(self.reader, StateReader) else None
+        return {"empty_texts": sum(empty for empty, _ in flags), "cut_texts": sum(cut for _, cut in flags),
+                "encoder": encoder}
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -82,16 +110,15 @@ class ClassifyTask:
         self, sha256: str, split_hash: str, counts: Counter[str], corpus: dict[str, Sentences]
     ) -> dict[str, Any]:
         """What the run folder keeps: enough to build the model without the data, and to notice other data."""
-        lengths = [len(words_of(text, self.tokens)) for part in self.texts.values() for text in part]
-        embed = embedding_width(self.recipe, self.vectors)
+        coverage = joint_coverage(self.vectors, counts, self.vocabulary.numbers) if self.vectors else None
         return {
             "data_sha256": sha256, "num_data": self.num_data, "split_sha256": split_hash,
             "labels": list(self.labels), "label_names": list(self.label_names),
             "class_counts": self.class_counts.tolist(), "split_sizes": {n: len(t) for n, t in self.texts.items()},
-            "tokens": self.tokens, "embed": embed, "encodings": sorted({part.encoding for part in corpus.values()}),
-            "empty_texts": lengths.count(0), "cut_texts": sum(length > self.data.max_words for length in lengths),
-            "coverage": self.vectors.coverage(counts, self.vocabulary.numbers) if self.vectors else None,
-            "vectors_sha256": self.vectors.sha256 if self.vectors else None,
+            "tokens": self.tokens, "embed": embedding_width(self.recipe, self.vectors),
+            "frozen": 0 if self.table is None else self.table.shape[1],
+            "encodings": sorted({part.encoding for part in corpus.values()}), "coverage": coverage,
+            "vectors_sha256": "+".join(own.sha256 for own in self.vectors) or None,
         }
 
     def announce(self) -> None:
@@ -104,25 +131,35 @@ class ClassifyTask:
         )
         log.info("%s: %s sentences, %d words; classes: %s", data.corpus, sizes, len(self.vocabulary), shares)
         if facts["coverage"]:
-            log.info("%s covers %.0f%% of the types and %.0f%% of the tokens; the other words start at random",
-                     data.vectors, 100 * facts["coverage"]["types"], 100 * facts["coverage"]["tokens"])
+            others = "have none" if self.projects else "start at random"
+            log.info("%s covers %.0f%% of the types and %.0f%% of the tokens; the other words %s",
+                     " + ".join(data.vector_sets), 100 * facts["coverage"]["types"],
+                     100 * facts["coverage"]["tokens"], others)
         if facts["empty_texts"]:
             log.info("%d empty texts are answered with the shares of the classes", facts["empty_texts"])
         if facts["cut_texts"]:
-            log.info("%d texts are cut after %d words (max_words)", facts["cut_texts"], data.max_words)
+            reads = data.max_words, "words (max_words)"
+            if isinstance(self.reader, StateReader):
+                reads = self.reader.encoder.limit, "tokens, as many as the encoder reads"
+            log.info("%d texts are cut after %d %s", facts["cut_texts"], *reads)
 
     def add_file(self, path: Path) -> str:
         """Offer another file of labelled sentences as the split "text"."""
         read = read_sentences(path, self.data.text_column, self.data.label_column)
         self.targets["text"] = torch.tensor(numbered(read, self.labels, str(path)))
         self.texts["text"] = list(read.texts)
-        self.sentences["text"] = [self.vocabulary.encode_tokens(self.words(text)) for text in read.texts]
+        found = self.reader.read(read.texts)
+        self.sentences["text"] = found.sentences
+        if found.means is not None:
+            self.means["text"] = found.means
         return "text"
 
     def build_model(self) -> SentenceClassifier:
-        model = build_classifier(self.recipe, len(self.vocabulary), len(self.labels), self.facts["embed"])
-        if self.vectors:
-            vectors = self.vectors.embed(self.vocabulary.tokens, self.recipe.run.seed)
+        model = model_of(self.recipe, self.vocabulary, self.facts)
+        if self.table is not None:
+            model.set_table(self.table)
+        elif self.vectors:
+            vectors = self.vectors[0].embed(self.vocabulary.tokens, self.recipe.run.seed)
             model.set_vectors(vectors, trained=self.data.train_vectors)
         model.set_prior(self.class_counts)
         return model
@@ -133,9 +170,10 @@ class ClassifyTask:
         What is known of a word beforehand is its vector. A prior around zero would take it away again from every word
         that is rare in training, as nothing holds against the pull.
         """
-        if self.vectors is None or not (self.data.train_vectors and self.data.prior_at_vectors):
+        trained = self.vectors and not self.projects and self.data.train_vectors
+        if not (trained and self.data.prior_at_vectors):
             return {}
-        return {"embedding.weight": self.vectors.embed(self.vocabulary.tokens)}
+        return {"embedding.weight": self.vectors[0].embed(self.vocabulary.tokens)}
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the sentences of the batch."""
@@ -172,26 +210,54 @@ def refuse_changed_split(split_hash: str, facts: dict[str, Any] | None) -> None:
         raise LangevinError("the sentences are no longer split as when this run began; use the langevin that began it")
 
 
-def refuse_changed_vectors(name: str | None, now: dict[str, Any], facts: dict[str, Any] | None) -> None:
+def refuse_changed_vectors(name: object, now: dict[str, Any], facts: dict[str, Any] | None) -> None:
     if facts and facts["vectors_sha256"] != now["vectors_sha256"]:
         raise LangevinError(f"the word vectors {name} changed since this run began; bring back the old ones")
 
 
-def embedding_width(recipe: Recipe, vectors: WordVectors | None) -> int:
-    model = recipe.model
+def embedding_width(recipe: Recipe, vectors: Sequence[WordVectors]) -> int:
+    """Of the words that are trained; 0 where an encoder or projected vectors take their place."""
+    model, data = recipe.model, recipe.data
+    assert isinstance(data, SentenceData)
     if model.tied:
         raise LangevinError("a classifier has no output words to tie; set tied = false")
-    if vectors and model.embed not in (None, vectors.dim):
-        raise LangevinError(f"embed must be {vectors.dim} as in {vectors.name}, got {model.embed}; leave it out")
-    return vectors.dim if vectors else model.embed or model.hidden
+    if data.encoder is not None:
+        if model.embed or model.characters:
+            raise LangevinError("an encoder is read in place of words; leave embed and characters out")
+        return 0
+    if vectors and model.project is not None:
+        return model.embed or 0
+    if len(vectors) > 1:
+        raise LangevinError(f"several word vectors are read through a projection, got {len(vectors)} and no project; "
+                            f"set project = 64")
+    if vectors and model.embed not in (None, vectors[0].dim):
+        raise LangevinError(f"embed must be {vectors[0].dim} as in {vectors[0].name}, got {model.embed}; leave it out")
+    return vectors[0].dim if vectors else model.embed or model.hidden
 
 
-def build_classifier(recipe: Recipe, words: int, classes: int, embed: int) -> SentenceClassifier:
-    """The model of a recipe with its first weights but no word vectors; a sample can be loaded into it."""
+def open_reader(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> TextReader:
+    """What reads texts as the network of a run wants them; no other encoder than the run remembers."""
+    data = recipe.data
+    assert isinstance(data, SentenceData)
+    if data.encoder is not None:
+        encoder = same_encoder(data.encoder, data.encoder_layers, facts.get("encoder"))
+        return StateReader(encoder, cache_of_states())
+    return WordReader(vocabulary, facts["tokens"], data.max_words, bool(recipe.model.characters))
+
+
+def build_classifier(
+    recipe: Recipe, words: int, classes: int, embed: int, frozen: int = 0, states: int = 0
+) -> SentenceClassifier:
+    """The model of a recipe with its first weights but no word vectors; a sample can be loaded into it.
+
+    `embed`, `frozen` and `states` are the widths of trained words, of frozen ones, and of an encoder.
+    """
     m = recipe.model
     model = SentenceClassifier(
         words, classes, cell=m.cell, embed=embed, hidden=m.hidden, layers=m.layers,
         bidirectional=m.bidirectional is not False, dropout=m.dropout, dropout_kind=m.dropout_kind,
+        vectors=frozen, states=states, project=(m.project or PROJECTED) if frozen or states else 0,
+        characters=m.characters or 0, readout=m.readout,
     )
     initialise(model, m.init, m.init_scale, m.forget_bias, recipe.run.seed)
     return model
@@ -199,7 +265,9 @@ def build_classifier(recipe: Recipe, words: int, classes: int, embed: int) -> Se
 
 def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> SentenceClassifier:
     """The same from what the run folder remembers."""
-    return build_classifier(recipe, len(vocabulary), len(facts["labels"]), facts["embed"])
+    states = (facts.get("encoder") or {}).get("width", 0)
+    return build_classifier(recipe, len(vocabulary), len(facts["labels"]), facts["embed"], facts.get("frozen", 0),
+                            states)
 
 
 @torch.no_grad()
