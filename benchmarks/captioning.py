@@ -21,14 +21,16 @@ from langevin.data.captions import START
 from langevin.data.vocabulary import END, UNKNOWN, Vocabulary
 from langevin.files import write_atomic
 from langevin.models.captioner import Captioner
+from langevin.models.reader import Reader
 from langevin.models.stacked import reorder
 from langevin.posterior.ensemble import Ensemble
-from langevin.predict.captioning import AveragedDecoder, Captioning, Search, search_captions
+from langevin.predict.caption_reader import CaptionReader
+from langevin.predict.captioning import BeamSettings, CaptionPosterior, search_captions
+from langevin.predict.load import open_as
 from langevin.process import prepare_process
 from langevin.store.manifest import commit
 from langevin.tasks.captioning import CaptionTask, build_captioner
 from langevin.posterior.selection import Selection
-from langevin.tasks import open_run_task
 
 from .timing import Contender, interleave, ratio, timed
 
@@ -40,23 +42,43 @@ MOST, LEAST, SECONDS = 14.0, 1.2, 2.0
 
 
 class OneAfterAnother:
-    """The same averaged distribution from plain models that are run in turn, each with torch's fused kernels."""
+    """The same parts from plain models that are run in turn, each with torch's fused kernels."""
 
-    def __init__(self, models: Sequence[Captioner]) -> None:
-        self.models, self.carries = models, list[object]()
+    def __init__(self, models: Sequence[Captioner], start: int) -> None:
+        self.models, self.start, self.carries = models, start, list[object]()
+        self.log_p = torch.empty(len(models), 0, 0)
 
-    def begin(self, features: Tensor) -> None:
-        self.carries = [model.begin(features) for model in self.models]
+    @property
+    def weights(self) -> Tensor:
+        return torch.full(self.log_p.shape[:2], 1 / len(self.models))
 
-    def step(self, tokens: Tensor) -> Tensor:
-        total = torch.zeros(())
+    def begin(self, rows: int, given: Tensor | None = None) -> None:
+        assert given is not None
+        self.carries = [model.begin(given) for model in self.models]
+        self.go_on(torch.full((rows,), self.start))
+
+    def foresee(self) -> Tensor:
+        return self.log_p
+
+    def read(self, tokens: Tensor) -> Tensor:
+        wanted = tokens[:, 0].expand(len(self.models), -1)[..., None]
+        scored = self.log_p.gather(-1, wanted)
+        self.go_on(tokens[:, 0])
+        return scored
+
+    def go_on(self, tokens: Tensor) -> None:
+        each = []
         for number, model in enumerate(self.models):
             logits, self.carries[number] = model.step(tokens, self.carries[number])  # type: ignore[arg-type]
-            total = total + torch.softmax(logits, -1)
-        return total / len(self.models)
+            each.append(torch.log_softmax(logits, -1))
+        self.log_p = torch.stack(each)
 
     def take(self, rows: Tensor) -> None:
         self.carries = [reorder(carry, rows) for carry in self.carries]
+        self.log_p = self.log_p.index_select(1, rows)
+
+    def join(self, other: Reader) -> None:
+        raise AssertionError("no benchmark joins")
 
 
 def random_models(samples: int) -> list[Captioner]:
@@ -70,19 +92,19 @@ def random_models(samples: int) -> list[Captioner]:
     return models
 
 
-def models_of(run: Captioning) -> list[Captioner]:
+def models_of(run: CaptionPosterior) -> list[Captioner]:
     """A model for each sample of a trained run."""
     models = []
-    for sample in run.samples:
-        model = build_captioner(run.folder.recipe, run.width, len(run.vocabulary)).eval().requires_grad_(False)
+    for sample in run.draws:
+        model = build_captioner(run.recipe, run.width, len(run.vocabulary)).eval().requires_grad_(False)
         sample.load_into(model)
         models.append(model)
     return models
 
 
-def features_of(run: Captioning, images: int) -> Tensor:
+def features_of(run: CaptionPosterior, images: int) -> Tensor:
     """Of the first images of the test split that the run was made for."""
-    task = open_run_task(run.folder)
+    task = run.data
     assert isinstance(task, CaptionTask)
     return task.features.take(torch.tensor([task.features.rows[name] for name in task.images["test"][:images]]))
 
@@ -92,16 +114,17 @@ def random_features(images: int) -> Tensor:
 
 
 def measure(
-    models: Sequence[Captioner], vocabulary: Vocabulary, features: Tensor, search: Search, rounds: int
+    models: Sequence[Captioner], vocabulary: Vocabulary, features: Tensor, search: BeamSettings, rounds: int
 ) -> dict[str, object]:
     """Seconds of each way, the three ratios, and whether they are what is wanted."""
     together, alone = (
-        AveragedDecoder(Ensemble(models[0], some, plan="batched")) for some in (list(models), [models[-1]])
+        CaptionReader(Ensemble(models[0], some, plan="batched"), vocabulary.numbers[START])
+        for some in (list(models), [models[-1]])
     )
-    turns = OneAfterAnother(models)
+    turns = OneAfterAnother(models, vocabulary.numbers[START])
     ways = {"all at once": together, "one sample": alone, "one after another": turns}
 
-    def all_images(decoder: AveragedDecoder | OneAfterAnother) -> list[tuple[int, ...]]:
+    def all_images(decoder: Reader) -> list[tuple[int, ...]]:
         return [found[0].tokens for found in search_captions(decoder, vocabulary, features, search)]
 
     contenders = [Contender(name, timed(lambda d=decoder: all_images(d))) for name, decoder in ways.items()]
@@ -137,10 +160,11 @@ def main() -> None:
         vocabulary = Vocabulary("word", [END, *(f"w{number}" for number in range(WORDS)), UNKNOWN, START])
         models, features = random_models(given.samples), random_features(given.images)
     else:
-        run = Captioning.open(given.run, Selection(samples=given.samples))
+        run = open_as(CaptionPosterior, given.run, Selection(samples=given.samples))
         vocabulary, models, features = run.vocabulary, models_of(run), features_of(run, given.images)
     torch.set_num_threads(given.threads)  # after the run, whose recipe has a number of its own
-    search = Search(given.beam, max_length=given.words or (RANDOM_LENGTH if given.run is None else Search.max_length))
+    longest = RANDOM_LENGTH if given.run is None else BeamSettings.max_length
+    search = BeamSettings(given.beam, length_power=0.0, max_length=given.words or longest)
     about = {"run": given.run and given.run.name, "commit": commit()}
     result = measure(models, vocabulary, features, search, given.rounds) | about
     print(json.dumps(result, indent=1))

@@ -16,7 +16,8 @@ import torch
 from langevin.data.features import named_rows
 from langevin.errors import LangevinError
 from langevin.predict import uncertain
-from langevin.predict.captioning import Captioning, Search, caption_images
+from langevin.predict.captioning import BeamSettings, CaptionPosterior
+from langevin.predict.load import open_as
 from langevin.predict.classification import Classifier
 from langevin.predict.explain import explain_run
 from langevin.report.explanation import draw_explanation
@@ -25,8 +26,6 @@ from langevin.report.sentences import draw_runs
 from langevin.store.folder import RECIPE, RunFolder
 from langevin.store.records import write_json
 from langevin.tasks.captioning import CaptionTask
-from langevin.posterior.selection import Selection
-from langevin.tasks import open_run_task
 
 from .numbers import read_result
 from .targets import TARGETS
@@ -93,20 +92,24 @@ def draw_uncertainty(told: dict[str, Any], path: Path) -> None:
 
 def captions(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 4: the three best captions of one test image under two samples and under the average."""
-    run = Captioning.open(runs / "flickr8k-psgld", Selection())
-    task = open_run_task(run.folder)
+    run = open_as(CaptionPosterior, runs / "flickr8k-psgld")
+    task = run.data
     assert isinstance(task, CaptionTask)
     images = named_rows(task.features, task.images["test"][:1])
-    (told,) = caption_images(run, images, Search(top=3), per_sample=2)
-    return told | {"samples": len(run.samples)}
+    (found,) = run.describe(images, BeamSettings(top=3, length_power=0.0), per_sample=2)
+    told = found.to_dict()
+    return told | {"samples": len(run)}
 
 
 def draw_captions(told: dict[str, Any], path: Path) -> None:
-    columns = {f"sample of step {one['step']}": one["captions"] for one in told["per_sample"]}
+    columns: dict[str, list[dict[str, Any]]] = {}
+    for one in told["per_sample"]:
+        own = one.get("captions", [one])  # figures that were kept before have a list for each sample
+        columns.setdefault(f"sample of step {one['step']}", []).extend(own)
     columns[f"average of {told['samples']}"] = told["captions"]
     lines = [
         line for title, best in columns.items()
-        for line in ("", title, *(f"   {c['log_prob']:6.2f}  {c['caption']}" for c in best))
+        for line in ("", title, *(f"   {c.get('log_p', c.get('log_prob')):6.2f}  {c['caption']}" for c in best))
     ]
 
     def draw(axes: Any) -> None:

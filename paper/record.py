@@ -12,7 +12,8 @@ from langevin.errors import LangevinError
 from langevin.posterior.streaming import Moments
 from langevin.posterior.swag import weight_average
 from langevin.predict.caption_scores import facts_of, score_models
-from langevin.predict.captioning import Captioning, Search
+from langevin.predict.captioning import BeamSettings, CaptionPosterior
+from langevin.predict.load import open_as
 from langevin.predict.decision import Judged, Target, judge_split, kept_promise, learn, worded
 from langevin.store.folder import RunFolder
 from langevin.store.weights import load_weights
@@ -29,7 +30,7 @@ from langevin.posterior.selection import EVERYTHING
 
 RISK = Target("risk", 0.05)
 """At most so many errors among the accepted answers, with the usual confidence."""
-KEPT = ("single", "averaged", "each", "curve", "weight_averaged", "mc_dropout", "beam", "tokenizer", "notes")
+KEPT = ("single", "averaged", "each", "curve", "weight_averaged", "mc_dropout", "beam", "length_power", "tokenizer", "notes")
 """Of an evaluation; the last three tell how captions were made and scored, and what is missing."""
 
 
@@ -75,18 +76,18 @@ def record(path: Path, progress: Progress = SILENT) -> dict[str, Any]:
 def add_captions(path: Path, numbers: dict[str, Any], chosen: dict[str, Any], progress: Progress) -> None:
     """The COCO metrics of the last sample, of that which validation prefers, of the average, and of the collection that
     validation prefers; each where its other numbers are."""
-    run = Captioning.open(path, EVERYTHING)
+    run = open_as(CaptionPosterior, path, EVERYTHING)
     scores = [each["nll"] for each in numbers["valid"]["each"]]
     best = scores.index(min(scores))
-    collection = run.folder.store().select(chosen["select"], chosen["samples"])
-    models = {"averaged": run.samples, "single": run.samples[-1:], "best": [run.samples[best]], "chosen": collection}
+    collection = RunFolder(path).store().select(chosen["select"], chosen["samples"])
+    models = {"averaged": run.draws, "single": run.draws[-1:], "best": [run.draws[best]], "chosen": collection}
     files = {kind: path / f"captions-{kind}.json" for kind in models}
-    told = score_models(run, "test", models, Search(), files, progress)
+    told = score_models(run, "test", models, BeamSettings(), files, progress)
     test = numbers["test"]
     for kind, numbers_of in {"averaged": test["averaged"], "single": test["single"], "best": test["each"][best],
                              "chosen": chosen.setdefault("metrics", {})}.items():
         numbers_of |= told[kind].metrics
-    test |= facts_of(told, Search())
+    test |= facts_of(told, BeamSettings())
 
 
 class Judgement:

@@ -14,8 +14,8 @@ from benchmarks.shapes import SHAPES, network
 from benchmarks.timing import Contender, fastest, interleave, ratio, summary
 from benchmarks.verdicts import by_parts, row, verdict
 from langevin.data.features import read_features
-from langevin.predict.captioning import Captioning
-from langevin.posterior.selection import Selection
+from langevin.predict.captioning import CaptionPosterior
+from langevin.predict.load import open_as
 from langevin.training.session import start
 from tests.tiny_captions import tiny_recipe, write_tiny
 
@@ -148,7 +148,7 @@ def test_captioning_benchmark_of_a_run_captions_its_test_split(tmp_path, monkeyp
     captioning.main()
     results = json.loads(capsys.readouterr().out)
     assert (results["images"], results["max_length"], results["run"]) == (4, 20, "run")
-    found = captioning.features_of(Captioning.open(tmp_path / "run", Selection()), 4)
+    found = captioning.features_of(open_as(CaptionPosterior, tmp_path / "run"), 4)
     stored = read_features(tmp_path / "features.npy")
     assert found.tolist() == [stored.values[stored.rows[f"test{n}.jpg"]].tolist() for n in range(4)]
 

@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import langevin
+from langevin.data.features import ImageFeatures
+from langevin.predict.captioning import BeamSettings
 
 FIXTURES = Path(__file__).parent / "fixtures"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text("utf-8"))
@@ -38,7 +41,8 @@ SORT = {
     "uncertain": ["uncertainty", "--by", "standard_deviation", "--top", "3"],
 }
 FEATURES = "data/features.npy"
-DESCRIBE = {"caption": ["caption", "--features", FEATURES, *PICTURES, "--beam", "3", "--top", "2"]}
+DESCRIBE = {"caption": ["caption", "--features", FEATURES, *PICTURES, "--beam", "3", "--top", "2",
+                        "--length-power", "0"]}
 COMMANDS: dict[str, dict[str, list[str]]] = {
     "bytes": LOOK | READ,
     "words": LOOK | READ | {"curve": ["evaluate", "--curve"]},
@@ -104,8 +108,11 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
         "sentences/*/predicted_std": ("top/*/predicted_std", 1.0),
         "statistic": ("by", 1.0),
     },
-    "caption": {f"images/*/captions/*/{key}": (f"images/*/captions/*/{key}", 1.0) for key in (
-        "caption", "log_prob", "score", "log_prob_std", "words/*/probability")},
+    "caption": {
+        f"images/*/captions/*/{old}": (f"images/*/captions/*/{new}", 1.0)
+        for old, new in {"caption": "caption", "log_prob": "log_p", "score": "score",
+                         "log_prob_std": "log_p_std", "words/*/probability": "words/*/p"}.items()
+    },
 }
 """Of each command: where its answer had a number, where it has it today, and the factor between.
 
@@ -161,11 +168,13 @@ def ask_the_door(folder: str) -> dict[str, Any]:
             "cut": [d.cut for d in found],
         }
     rows = np.load(FEATURES)[[27, 31]].astype(np.float32)
-    captions = [caption for of_image in model.caption(rows, beam=3, top=2) for caption in of_image]
+    images = ImageFeatures(["one", "other"], torch.from_numpy(rows), "two rows")
+    found = model.describe(images, BeamSettings(beam=3, top=2, length_power=0.0))
+    captions = [caption for picture in found for caption in picture.captions]
     return answers | {
-        "caption": [c["caption"] for c in captions], "log_prob": [c["log_prob"] for c in captions],
-        "log_prob_std": [c["log_prob_std"] for c in captions],
-        "word_probability": [[word["probability"] for word in c["words"]] for c in captions],
+        "caption": [c.caption for c in captions], "log_prob": [c.log_p for c in captions],
+        "log_prob_std": [c.log_p_std for c in captions],
+        "word_probability": [[word.p for word in c.words] for c in captions],
     }
 
 

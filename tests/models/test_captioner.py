@@ -17,8 +17,9 @@ def build(**settings):
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
 @pytest.mark.parametrize("layers", [1, 2])
-def test_word_by_word_equals_the_whole(cell, layers):
-    model = build(cell=cell, layers=layers, dropout=0.5).eval()
+@pytest.mark.parametrize("image_as", ["word", "state"])
+def test_word_by_word_equals_the_whole(cell, layers, image_as):
+    model = build(cell=cell, layers=layers, image_as=image_as, dropout=0.5).eval()
     logits = model(FEATURES, TOKENS)
     assert logits.shape == (5, 7, 20)
     carry = model.begin(FEATURES)
@@ -36,6 +37,15 @@ def test_equals_torch_with_the_image_as_first_input():
     torch.testing.assert_close(model(FEATURES, TOKENS), model.output(layer(inputs)[0][:, 1:]))
 
 
+def test_equals_torch_with_the_image_as_first_state():
+    model = build(image_as="state")
+    layer = torch.nn.LSTM(8, 16, batch_first=True)
+    layer.load_state_dict(dict(model.recurrent.layers[0].state_dict()))
+    h, c = model.image((FEATURES - model.centre) / model.spread).split(16, 1)
+    states, _ = layer(model.embedding(TOKENS), (h.tanh()[None], c[None]))
+    torch.testing.assert_close(model(FEATURES, TOKENS), model.output(states))
+
+
 def test_place_and_scale_of_features_do_not_matter():
     one, other = build(), build()
     one.centre_on(FEATURES)
@@ -48,8 +58,9 @@ def test_place_and_scale_of_features_do_not_matter():
     assert torch.isfinite(one(torch.zeros(5, 12), TOKENS)).all()
 
 
-def test_the_image_and_earlier_words_matter_later_words_do_not():
-    model = build()
+@pytest.mark.parametrize("image_as", ["word", "state"])
+def test_the_image_and_earlier_words_matter_later_words_do_not(image_as):
+    model = build(image_as=image_as)
     before = model(FEATURES, TOKENS)
     assert not torch.allclose(before[:, -1], model(FEATURES.flip(0), TOKENS)[:, -1])
     changed = TOKENS.clone()

@@ -8,10 +8,11 @@ from langevin.posterior.ensemble import Ensemble
 FEATURES = torch.randn(13, 12, generator=torch.Generator().manual_seed(1))
 
 
-def members(cell, layers, tied=False):
+def members(cell, layers, tied=False, image_as="word"):
     for seed in range(3):
         torch.manual_seed(seed)
-        model = Captioner(12, 20, cell=cell, embed=16 if tied else 8, hidden=16, layers=layers, tied=tied).eval()
+        model = Captioner(12, 20, cell=cell, embed=16 if tied else 8, hidden=16, layers=layers, tied=tied,
+                          image_as=image_as).eval()
         model.centre_on(FEATURES + seed)
         yield model
 
@@ -19,8 +20,9 @@ def members(cell, layers, tied=False):
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
 @pytest.mark.parametrize(("layers", "tied"), [(1, False), (2, False), (1, True)])
 @pytest.mark.parametrize("rows", [1, 13])
-def test_all_samples_at_once_equal_one_after_another(cell, layers, tied, rows):
-    models = list(members(cell, layers, tied))
+@pytest.mark.parametrize("image_as", ["word", "state"])
+def test_all_samples_at_once_equal_one_after_another(cell, layers, tied, rows, image_as):
+    models = list(members(cell, layers, tied, image_as))
     ensemble = Ensemble(models[0], models, plan="batched")
     features, tokens = FEATURES[:rows], torch.randint(20, (rows, 4), generator=torch.Generator().manual_seed(2))
     tokens[:, 1] = 3  # a word that all rows share

@@ -8,8 +8,9 @@ import torch
 
 from langevin.data.features import ImageFeatures
 from langevin.errors import LangevinError
-from langevin.predict.captioning import AveragedDecoder, Captioning, Search, caption_images, search_captions, sentence
-from langevin.tasks import open_task
+from langevin.predict.caption_reader import CaptionReader
+from langevin.predict.captioning import BeamSettings, CaptionPosterior, sentence
+from langevin.predict.load import open_as
 from langevin.posterior.selection import Selection
 from langevin.training.session import start
 from tests.tiny_captions import ACTS, ANIMALS, tiny_recipe
@@ -25,11 +26,11 @@ def run_folder(tmp_path_factory):
 
 @pytest.fixture
 def run(run_folder):
-    return Captioning.open(run_folder, Selection())
+    return open_as(CaptionPosterior, run_folder)
 
 
 def features_of_test(run):
-    task = open_task(run.folder.recipe)
+    task = run.data
     names = task.images["test"]
     return ImageFeatures(names, task.features.take(torch.tensor([task.features.rows[n] for n in names])), "tests")
 
@@ -37,17 +38,17 @@ def features_of_test(run):
 def mean_log_probs(run, features, tokens):
     """log of the mean over samples of the probability of each token after `<start>`, by the plain model."""
     inputs = torch.tensor([[run.vocabulary.numbers["<start>"], *tokens]])
-    model, total = run.ensemble.model, 0
-    for sample in run.samples:
+    model, total = run.model, 0
+    for sample in run.draws:
         sample.load_into(model)
         with torch.no_grad():
             total = total + torch.softmax(model.eval()(features, inputs)[0], -1)
-    return (total / len(run.samples)).log()
+    return (total / len(run)).log()
 
 
 def test_captions_say_what_the_features_say(run):
     features = features_of_test(run)
-    found = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values, Search())
+    found = run.search(features.values, BeamSettings(length_power=0.0))
     right = [
         {ANIMALS[number % 3], ACTS[number // 3 % 3]} <= set(sentence(run.vocabulary, best).split())
         for number, (best,) in enumerate(found)
@@ -57,7 +58,7 @@ def test_captions_say_what_the_features_say(run):
 
 def test_word_probabilities_are_means_over_the_samples(run):
     features = features_of_test(run)
-    (best, *_), *_ = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values[:1], Search(top=3))
+    (best, *_), *_ = run.search(features.values[:1], BeamSettings(top=3, length_power=0.0))
     tokens = [*best.tokens, run.vocabulary.numbers["<eos>"]]
     expected = mean_log_probs(run, features.values[:1], best.tokens).gather(1, torch.tensor(tokens)[:, None])[:, 0]
     torch.testing.assert_close(torch.tensor(best.log_probs), expected, rtol=1e-4, atol=1e-5)
@@ -76,8 +77,8 @@ def test_a_wide_beam_finds_the_best_of_all_captions(run):
         for second in words:
             log_p = mean_log_probs(run, features, (first, second))
             scores[first, second] = (log_p[0, first] + log_p[1, second] + log_p[2, end]).item()
-    search = Search(beam=len(numbers) ** 2, top=5, max_length=2)
-    found = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features, search)[0]
+    search = BeamSettings(len(numbers) ** 2, top=5, length_power=0.0, max_length=2)
+    found = run.search(features, search)[0]
     expected = sorted(scores, key=scores.__getitem__, reverse=True)[:5]
     assert [h.tokens for h in found] == expected
     assert math.isclose(found[0].log_prob, scores[expected[0]], rel_tol=1e-4)
@@ -85,40 +86,49 @@ def test_a_wide_beam_finds_the_best_of_all_captions(run):
 
 def test_batches_of_images_do_not_change_captions(run, monkeypatch):
     features = features_of_test(run)
-    whole = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values, Search(top=2))
+    whole = run.search(features.values, BeamSettings(top=2, length_power=0.0))
     monkeypatch.setattr("langevin.predict.captioning.IMAGES_AT_ONCE", 2)
-    parts = search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values, Search(top=2))
+    parts = run.search(features.values, BeamSettings(top=2, length_power=0.0))
     assert [[c.tokens for c in image] for image in whole] == [[c.tokens for c in image] for image in parts]
 
 
 def test_a_wide_beam_takes_fewer_images_at_once(run, monkeypatch):
     """What is held at a time is bounded: images × beam × samples × words."""
     features, rows = features_of_test(run), []
-    step = AveragedDecoder.step
-    monkeypatch.setattr(AveragedDecoder, "step", lambda self, tokens: rows.append(len(tokens)) or step(self, tokens))
-    search_captions(AveragedDecoder(run.ensemble), run.vocabulary, features.values, Search(beam=100))
+    step = CaptionReader.go_on
+    monkeypatch.setattr(CaptionReader, "go_on", lambda self, tokens: rows.append(len(tokens)) or step(self, tokens))
+    run.search(features.values, BeamSettings(beam=100, length_power=0.0))
     assert max(rows) <= 320
-    assert [Search(beam=beam).images_at_once for beam in (1, 5, 10, 100, 1000)] == [32, 32, 32, 3, 1]
+    assert [BeamSettings(beam=beam, length_power=0.0).images_at_once for beam in (1, 5, 10, 100, 1000)] == [32, 32, 32, 3, 1]
 
 
-def test_uncertainty_is_the_spread_over_samples(run):
-    picture = caption_images(run, features_of_test(run), Search(top=2), per_sample=2)[0]
-    best = picture["captions"][0]
-    assert best["words"][-1]["word"] == "<eos>"
-    assert math.isclose(sum(math.log(w["probability"]) for w in best["words"]), best["log_prob"], rel_tol=1e-4)
-    assert math.isclose(np.std(best["log_prob_each"], ddof=1), best["log_prob_std"], rel_tol=1e-9)
-    assert best["log_prob_std"] > 0
-    assert [single["step"] for single in picture["per_sample"]] == [run.samples[1].step, run.samples[3].step]
-    one = Captioning(run.folder, run.vocabulary, run.ensemble_of(run.samples[1:2]), run.samples[1:2], [], run.width)
-    alone = caption_images(one, features_of_test(run), Search(top=2))[0]["captions"]
-    assert [c["caption"] for c in alone] == [c["caption"] for c in picture["per_sample"][0]["captions"]]
-    assert alone[0]["log_prob_std"] == 0
+def test_uncertainty_is_the_spread_over_samples(run, run_folder):
+    settings = BeamSettings(top=2, length_power=0.0)
+    picture = run.describe(features_of_test(run), settings, per_sample=2)[0]
+    best = picture.captions[0]
+    assert best.words[-1].word == "<eos>"
+    assert math.isclose(sum(math.log(w.p) for w in best.words), best.log_p, rel_tol=1e-4)
+    assert math.isclose(np.std(best.log_p_parts, ddof=1), best.log_p_std, rel_tol=1e-9)
+    assert best.log_p_std > 0
+    assert [c.step for c in picture.per_sample] == [run.draws[n].step for n in (1, 1, 3, 3)]
+    one = open_as(CaptionPosterior, run_folder, Selection("backward", 3))
+    one.draws[:] = one.draws[:1]  # the second of the four
+    alone = one.describe(features_of_test(run), settings)[0].captions
+    assert [c.caption for c in alone] == [c.caption for c in picture.per_sample[:2]]
+    assert alone[0].log_p_std == 0
+
+
+def test_the_best_caption_is_the_first_of_all(run):
+    features = features_of_test(run)
+    whole = run.describe(features, BeamSettings(top=2))
+    best = [picture.captions[0].caption for picture in whole]
+    assert [found.caption for found in run.caption(features.values)] == best
 
 
 def test_the_marks_are_never_written(run):
     features = ImageFeatures(["noise"], torch.randn(1, run.width), "noise")
-    for caption in caption_images(run, features, Search(beam=30, top=30))[0]["captions"]:
-        assert not {"<start>", "<unk>", "<eos>"} & set(caption["caption"].split())
+    for caption in run.describe(features, BeamSettings(beam=30, top=30))[0].captions:
+        assert not {"<start>", "<unk>", "<eos>"} & set(caption.caption.split())
 
 
 def test_the_training_data_need_not_be_there(run_folder, tmp_path, cli):
@@ -169,7 +179,7 @@ def test_bad_input_ends_with_exit_code_two(run_folder, finished_run, tmp_path, c
     assert code == 2
     assert "expected --features FILE whose rows are named" in told
     with pytest.raises(LangevinError, match="nothing there"):
-        Captioning.open(tmp_path / "absent", Selection())
+        open_as(CaptionPosterior, tmp_path / "absent")
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import typer
 from ..data.features import named_rows, read_features
 from ..errors import LangevinError
 from ..models.pictures import features_of_pictures
-from ..predict.captioning import Captioning, Search, caption_images
+from ..predict.captioning import BeamSettings, CaptionPosterior
+from ..predict.load import open_as
 from ..report.captions import caption_table
 from ..report.progress import Bars
 from ..report.terminal import screen
@@ -60,7 +61,7 @@ def caption(
         int | None,
         typer.Option(help=f"how many captions of each image (default: {TOP}, at most the beam)"),
     ] = None,
-    length_power: LengthPower = 0.0,
+    length_power: LengthPower = BeamSettings.length_power,
     max_length: MaxLength = 20,
     per_sample: Annotated[
         int, typer.Option(min=0, help="show the captions of so many single samples too")
@@ -69,7 +70,7 @@ def caption(
     as_json: Json = False,
 ) -> None:
     """Captions of images from the averaged model, with the uncertainty of each."""
-    search = Search(beam, min(TOP, beam) if top is None else top, length_power, max_length)
+    search = BeamSettings(beam, min(TOP, beam) if top is None else top, length_power, max_length)
     search.check()
     if features is not None:
         refuse_extractor(extractor, preprocess)
@@ -86,22 +87,25 @@ def caption(
         raise LangevinError(
             "expected pictures or --features FILE, got neither; name an image to describe"
         )
-    run = Captioning.open(folder, selection)
     with Bars(quiet or as_json) as progress:
-        pictures = caption_images(
-            run, given, search, per_sample,
-            progress.begin(len(given.names) * (1 + per_sample), "images"),
-        )
-    say_skipped(run.skipped)
+        run = open_as(CaptionPosterior, folder, selection, progress)
+        advance = progress.begin(len(given.names) * (1 + per_sample), "images")
+        pictures = run.describe(given, search, per_sample, advance)
+    say_skipped(run.opened.chosen.skipped)
     if as_json:
         print(
             json.dumps(
-                {"run": str(folder), "samples": len(run.samples), "beam": beam, "images": pictures}
+                {
+                    "run": str(folder),
+                    "samples": len(run),
+                    "beam": beam,
+                    "images": [picture.to_dict() for picture in pictures],
+                }
             )
         )
         return
     for picture in pictures:
-        screen.print(caption_table(picture, len(run.samples), chains=bool(run.folder.chains)))
+        screen.print(caption_table(picture, len(run), chains=run.has_chains))
 
 
 def refuse_extractor(extractor: Path | None, preprocess: str | None) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..predict.caption_scores import add_caption_scores, check_request
-from ..predict.captioning import Search
+from ..predict.captioning import BeamSettings
 from ..predict.classification import Classifier
 from ..predict.compare import add_models
 from ..predict.diagnosis import diagnose_runs
@@ -63,7 +63,7 @@ def evaluate(
         Path | None, typer.Option(help="caption the split into this file, with BLEU … CIDEr")
     ] = None,
     beam: Annotated[int, typer.Option(help="width of the beam search for --captions")] = 5,
-    length_power: LengthPower = 0.0,
+    length_power: LengthPower = BeamSettings.length_power,
     max_length: MaxLength = 20,
     overwrite: Overwrite = False,
     weight_average: Annotated[
@@ -76,7 +76,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Metrics of the last sample and of the averaged model."""
-    search = Search(beam, length_power=length_power, max_length=max_length)
+    search = BeamSettings(beam, length_power=length_power, max_length=max_length)
     if captions is not None:
         check_request(
             folder, captions, search, text=text, mc_dropout=mc_dropout, overwrite=overwrite

@@ -1,4 +1,4 @@
-"""image features, then words → logits of the next word."""
+"""Image features, then words → logits of the next word."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from .recurrent import Recurrent, State
 
 
 class Captioner(nn.Module):
-    """A language model whose first input is the image (Vinyals et al. 2015).
+    """A language model that has seen an image: as its first input, or as its first state.
 
-        x₀ = W·(v − m)/s + b,   x_t = embedding of word t,   h_t = LSTM(x_t, h_{t−1}),   logits_t = U·h_t + d
+        image_as="word"   x₀ = W·(v − m)/s + b, the first input (Vinyals et al. 2015)
+        image_as="state"  (h₀, c₀) = W·(v − m)/s + b of every layer, h₀ through tanh
 
-    m is the mean feature vector of the training images and s is such that ‖(v − m)/s‖² is the width of the word vectors
-    on average: constants that are kept with the weights, so that nothing depends on the rest of a batch. Without m the
+        x_t = embedding of word t,   h_t = LSTM(x_t, h_{t−1}),   logits_t = U·h_t + d
+
+    m is the mean feature vector of the training images and s is such that ‖(v − m)/s‖² is the number of outputs of W on
+    average: constants that are kept with the weights, so that nothing depends on the rest of a batch. Without m the
     image is lost: features are positive, a preconditioned step moves all 2048 weights of a unit the same way, x₀ grows
     by lr·Σv ≈ 1 a step and saturates the gates alike for every image (Flickr8k, 160 steps of RMSprop, validation nll
     3.31 with v/rms(v), unmoved when the images are permuted; 3.19 with m). s matters little: a third of it or three
@@ -28,12 +31,14 @@ class Captioner(nn.Module):
 
     def __init__(
         self, width: int, vocabulary: int, *, cell: str, embed: int, hidden: int, layers: int, dropout: float = 0.0,
-        dropout_kind: str = "naive", tied: bool = False,
+        dropout_kind: str = "naive", tied: bool = False, image_as: str = "word",
     ) -> None:
         super().__init__()
         self.register_buffer("centre", torch.zeros(width))
         self.register_buffer("spread", torch.ones(1))
-        self.image = nn.Linear(width, embed)
+        self.image_as, self.hidden_size = image_as, hidden
+        parts = 2 if cell == "lstm" else 1
+        self.image = nn.Linear(width, embed if image_as == "word" else layers * parts * hidden)
         self.embedding = nn.Embedding(vocabulary, embed)
         self.recurrent = Recurrent(
             cell, embed, hidden, layers, dropout=dropout, dropout_kind=dropout_kind
@@ -52,14 +57,20 @@ class Captioner(nn.Module):
     def hidden(self, features: Tensor, tokens: Tensor) -> Tensor:
         """What the output layer sees: [rows, time, hidden]. Apart, so that padding need not pass the softmax."""
         vectors = self.words(self.embedding(tokens), tokens, self.embedding.num_embeddings)
-        first = self.see(features)[:, None].to(vectors.dtype)
-        states, _ = self.recurrent(self.dropout(torch.cat([first, vectors], 1)))
-        dropped: Tensor = self.dropout(states[:, 1:])
+        if self.image_as == "state":
+            states, _ = self.recurrent(self.dropout(vectors), self.begin(features))
+        else:
+            first = self.see(features)[:, None].to(vectors.dtype)
+            states = self.recurrent(self.dropout(torch.cat([first, vectors], 1)))[0][:, 1:]
+        dropped: Tensor = self.dropout(states)
         return dropped
 
     def begin(self, features: Tensor) -> list[State]:
         """The state of each layer after the image: where decoding starts. Dropout is for training, not for this."""
-        carry: list[State] = self.recurrent(self.see(features)[:, None])[1]
+        seen = self.see(features)
+        if self.image_as == "state":
+            return states_of(seen, self.hidden_size, self.recurrent.cell)
+        carry: list[State] = self.recurrent(seen[:, None])[1]
         return carry
 
     def step(self, tokens: Tensor, carry: list[State]) -> tuple[Tensor, list[State]]:
@@ -68,7 +79,7 @@ class Captioner(nn.Module):
         return self.output(states[:, 0]), carry
 
     def see(self, features: Tensor) -> Tensor:
-        """[rows, width] → [rows, embed]."""
+        """[rows, width] → [rows, embed], or all parts of the first state side by side."""
         seen: Tensor = self.image((features - self.centre) / self.spread)
         return seen
 
@@ -77,3 +88,11 @@ class Captioner(nn.Module):
         self.centre.copy_(features.mean(0))
         spread = ((features - self.centre).square().sum(1).mean() / self.image.out_features).sqrt()
         self.spread.fill_(spread if spread > 0 else 1.0)
+
+
+def states_of(seen: Tensor, hidden: int, cell: str) -> list[State]:
+    """[…, rows, layers × parts × hidden] → the state of each layer, […, 1, rows, hidden] each part."""
+    parts = [part.unsqueeze(-3).contiguous() for part in torch.split(seen, hidden, -1)]
+    if cell != "lstm":
+        return [(part.tanh(),) for part in parts]
+    return [(h.tanh(), c) for h, c in zip(parts[::2], parts[1::2], strict=True)]

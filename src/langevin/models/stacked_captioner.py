@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from .captioner import Captioner
+from .captioner import Captioner, states_of
 from .recurrent import State
 from .stacked import STEPS, StackedEmbedding, StackedLinear, StackedRecurrent, product
 
@@ -16,6 +16,7 @@ class StackedCaptioner:
     """The methods of `Captioner` in evaluation mode, with an axis of samples in front of what they return."""
 
     def __init__(self, model: Captioner, weights: Mapping[str, Tensor]) -> None:
+        self.image_as, self.hidden_size = model.image_as, model.hidden_size
         self.centre, self.spread = weights["centre"][:, None], weights["spread"][:, None]
         self.image = StackedLinear(weights["image.weight"], weights["image.bias"])
         self.embedding = StackedEmbedding(weights["embedding.weight"])
@@ -30,6 +31,8 @@ class StackedCaptioner:
     def begin(self, features: Tensor) -> list[State]:
         """The states after the image, each [S, 1, rows, hidden]."""
         seen = self.image((features - self.centre) / self.spread)
+        if self.image_as == "state":
+            return states_of(seen, self.hidden_size, self.recurrent.cell)
         return self.recurrent(seen[:, :, None])[1]
 
     def step(self, tokens: Tensor, carry: list[State]) -> tuple[Tensor, list[State]]:

@@ -40,6 +40,8 @@ class Posterior:
     """Samples of the weights of one model. `langevin.load` makes the one of the task."""
 
     plan = "auto"
+    noun, maker = "posterior", "langevin train"
+    """What it is called in messages, and what makes one."""
 
     def __init__(self, opened: Opened, device: torch.device) -> None:
         self.opened, self.path, self.device = opened, opened.path, device
@@ -61,6 +63,11 @@ class Posterior:
     def data(self) -> Task:
         """What it was trained on, which must still be there; opened once."""
         return open_task(self.recipe, self.vocabulary, self.facts)
+
+    @property
+    def has_chains(self) -> bool:
+        """Whether the samples are of several chains."""
+        return len({sample.chain for sample in self.draws}) > 1
 
     def __len__(self) -> int:
         """How many samples are averaged."""

@@ -13,18 +13,18 @@ from ..errors import LangevinError
 from ..store.samples import Sample
 from ..tasks.captioning import CaptionTask
 from ..posterior.selection import Selection
-from ..tasks import open_run_task
-from .captioning import AveragedDecoder, Captioning, Search, captioner_in, search_captions, sentence
+from .captioning import BeamSettings, CaptionPosterior, sentence
+from .load import open_as
 from .coco import CocoScores, evaluate_captions, write_coco_results
 from ..process import Progress, SILENT
 
 
 def check_request(
-    run: Path, out: Path, search: Search, *, text: Path | None = None, mc_dropout: int | None = None,
+    run: Path, out: Path, search: BeamSettings, *, text: Path | None = None, mc_dropout: int | None = None,
     overwrite: bool = False,
 ) -> None:
     """Refuse what `add_caption_scores` could not do after an evaluation, before that takes its time."""
-    captioner_in(run)
+    open_as(CaptionPosterior, run)
     search.check()
     if text is not None:
         raise LangevinError(f"expected --captions of one of the run's splits, got --text {text} too; leave one out")
@@ -63,7 +63,7 @@ def files_of(out: Path) -> dict[str, Path]:
 
 
 def add_caption_scores(
-    result: dict[str, Any], selection: Selection, search: Search, out: Path, progress: Progress = SILENT
+    result: dict[str, Any], selection: Selection, search: BeamSettings, out: Path, progress: Progress = SILENT
 ) -> dict[str, Any]:
     """The result of an evaluation with the COCO metrics added to `single` and `averaged`.
 
@@ -71,8 +71,8 @@ def add_caption_scores(
     before they are scored: nothing is lost when a metric fails.
     """
     refuse_masks(result.get("mc_dropout"))
-    run, files = Captioning.open(Path(result["run"]), selection), files_of(out)
-    models = {"averaged": run.samples, "single": run.samples[-1:]}
+    run, files = open_as(CaptionPosterior, result["run"], selection), files_of(out)
+    models = {"averaged": run.draws, "single": run.draws[-1:]}
     scores = score_models(run, result["split"], models, search, files, progress)
     return result | {kind: result[kind] | scores[kind].metrics for kind in scores} | {
         "captions": {kind: str(path) for kind, path in files.items()}, **facts_of(scores, search),
@@ -80,11 +80,11 @@ def add_caption_scores(
 
 
 def score_models(
-    run: Captioning, split: str, models: Mapping[str, list[Sample]], search: Search, files: Mapping[str, Path],
+    run: CaptionPosterior, split: str, models: Mapping[str, list[Sample]], search: BeamSettings, files: Mapping[str, Path],
     progress: Progress = SILENT,
 ) -> dict[str, CocoScores]:
     """Caption a split with the average of some samples, for each of several such models, and score the captions."""
-    task = open_run_task(run.folder)
+    task = run.data
     assert isinstance(task, CaptionTask)
     names = task.images.get(split)
     if names is None:
@@ -93,8 +93,8 @@ def score_models(
     features = task.features.take(torch.tensor([task.features.rows[name] for name in names]))
     captions = {}
     for kind, samples in models.items():
-        decoder = AveragedDecoder(run.ensemble if samples == run.samples else run.ensemble_of(samples))
-        found = search_captions(decoder, run.vocabulary, features, search, advance)
+        chosen = None if samples == run.draws else samples
+        found = run.search(features, search, chosen, advance)
         best = (sentence(run.vocabulary, hypotheses[0]) for hypotheses in found)
         captions[kind] = dict(zip(names, best, strict=True))
         write_coco_results(files[kind], captions[kind])
@@ -106,7 +106,7 @@ def score_models(
     return {kind: scored[tuple(written.values())] for kind, written in captions.items()}
 
 
-def facts_of(scores: Mapping[str, CocoScores], search: Search) -> dict[str, Any]:
+def facts_of(scores: Mapping[str, CocoScores], search: BeamSettings) -> dict[str, Any]:
     """How the captions were made and scored."""
     return {
         "beam": search.beam, "length_power": search.length_power, "max_length": search.max_length,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from ..errors import LangevinError
 from ..files import inside
@@ -18,6 +19,8 @@ from .base import Opened, Posterior
 from .captioning import CaptionPosterior
 from .classification import ClassificationPosterior
 from .language import LanguagePosterior
+
+P = TypeVar("P", bound=Posterior)
 
 KINDS: dict[str, type[Posterior]] = {
     "language-model": LanguagePosterior,
@@ -66,6 +69,22 @@ def open_posterior(
         )
     place = prepare_device(*place_of(opened.recipe, device))
     return KINDS[opened.recipe.task](opened, place)
+
+
+def open_as(
+    kind: type[P],
+    path: str | Path,
+    selection: Selection = Selection(),  # noqa: B008  # frozen
+    progress: Progress = SILENT,
+) -> P:
+    """The same where only one kind will do; a run of another task is refused."""
+    found = open_posterior(path, selection, progress)
+    if not isinstance(found, kind):
+        raise LangevinError(
+            f"expected the run of a {kind.noun} in {path}, got one of {found.recipe.task}; train "
+            f"one by {kind.maker}"
+        )
+    return found
 
 
 def place_of(recipe: Recipe, device: str | None) -> tuple[str, int | None]:

@@ -86,6 +86,26 @@ class Caption(Result):
 
 
 @dataclass(frozen=True)
+class SampleCaption(Result):
+    """What one sample alone would write."""
+
+    chain: int
+    step: int
+    caption: str
+    log_p: float
+    score: float
+
+
+@dataclass(frozen=True)
+class PictureCaptions(Result):
+    """The captions of a picture, best first, and those of single samples."""
+
+    image: str
+    captions: tuple[Caption, ...]
+    per_sample: tuple[SampleCaption, ...] = ()
+
+
+@dataclass(frozen=True)
 class SampleScores(Result):
     """One stored sample, or the average of one chain."""
 

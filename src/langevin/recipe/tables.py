@@ -46,6 +46,7 @@ class Model(Table):
     dropout_kind: Literal["naive", "gal", "gaussian"] = Field(
         "naive", description="naive: new masks at each step; gal: one for a sequence; gaussian: noise that multiplies"
     )
+    image_as: Literal["word", "state"] = Field("word", description="of captioners: where the picture goes in")
     tied: bool = Field(False, description="one matrix for embedding and output")
     init: Literal["fan", "uniform", "authors"] = Field(
         "fan", description="of the first weights: by fan-in, uniform, or as the authors did"

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Group
 
+from ..predict.results import PictureCaptions
 from .terminal import table
 
 
-def caption_table(picture: dict[str, Any], samples: int, *, chains: bool = False) -> Group:
-    """A line for each caption of the averaged model and of each single sample that was asked for, with its chain."""
+def caption_table(picture: PictureCaptions, samples: int, *, chains: bool = False) -> Group:
+    """A line for each caption of the averaged model and of each single sample that was asked for."""
     rows = [
-        (f"average of {samples}" if not rank else "", c["caption"], f"{c['log_prob']:.2f} ± {c['log_prob_std']:.2f}")
-        for rank, c in enumerate(picture["captions"])
+        (f"average of {samples}" if not rank else "", c.caption, f"{c.log_p:.2f} ± {c.log_p_std:.2f}")
+        for rank, c in enumerate(picture.captions)
     ]
-    for single in picture["per_sample"]:
-        name = f"chain {single['chain']}, sample of step" if chains else "sample of step"
-        rows += [
-            (f"{name} {single['step']}" if not rank else "", c["caption"], f"{c['log_prob']:.2f}")
-            for rank, c in enumerate(single["captions"])
-        ]
+    named = set[tuple[int, int]]()
+    for c in picture.per_sample:
+        name = f"chain {c.chain}, sample of step {c.step}" if chains else f"sample of step {c.step}"
+        rows.append(("" if (c.chain, c.step) in named else name, c.caption, f"{c.log_p:.2f}"))
+        named.add((c.chain, c.step))
     columns = ("model", "caption", "log p (± over the samples)")
-    return table(picture["image"], columns, rows, words=True)
+    return table(picture.image, columns, rows, words=True)

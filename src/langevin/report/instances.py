@@ -44,12 +44,12 @@ def captions(made: dict[str, Any]) -> Html:
     """Captions by beam search, each word on the colour of its spread over the samples."""
     rows = []
     for picture in made["images"]:
-        for caption in picture["captions"]:
+        for caption in picture.captions:
             words = joined(
-                part for word in caption["words"][:-1] for part in (
-                    shaded(word["word"], 2 * word["std"], f"p = {word['probability']:.3f} ± {word['std']:.3f}"), " ")
+                part for word in caption.words[:-1] for part in (
+                    shaded(word.word, 2 * word.std, f"p = {word.p:.3f} ± {word.std:.3f}"), " ")
             ) or "(no word)"
-            rows.append((picture["image"], words, f"{caption['log_prob']:.2f} ± {caption['log_prob_std']:.2f}"))
+            rows.append((picture.image, words, f"{caption.log_p:.2f} ± {caption.log_p_std:.2f}"))
     note = "Found by beam search (5). Here the colour is the standard deviation of a word's probability."
     return joined([
         element("p", note, class_="note"),

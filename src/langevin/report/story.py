@@ -11,7 +11,8 @@ import torch
 from ..data.features import named_rows
 from ..data.folds import check_split
 from ..errors import LangevinError
-from ..predict.captioning import Captioning, Search, caption_images
+from ..predict.captioning import BeamSettings, CaptionPosterior
+from ..predict.load import open_as
 from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import Draws
 from ..predict.generate import generate
@@ -85,9 +86,9 @@ def examples(task: Task, folder: RunFolder, split: str, selection: Selection) ->
     if isinstance(task, LanguageModelTask):
         return written_text(task, folder, split, selection)
     if isinstance(task, CaptionTask):
-        run = Captioning.open(folder.path, selection)
+        run = open_as(CaptionPosterior, folder.path, selection)
         images = named_rows(task.features, task.images[split][:6])
-        return {"samples": len(run.samples), "images": caption_images(run, images, Search(beam=5, top=1))}
+        return {"samples": len(run), "images": run.describe(images, BeamSettings())}
     return None
 
 

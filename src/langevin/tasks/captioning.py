@@ -161,7 +161,7 @@ def build_captioner(recipe: Recipe, width: int, vocabulary: int) -> Captioner:
     m = recipe.model
     model = Captioner(
         width, vocabulary, cell=m.cell, embed=m.embed or m.hidden, hidden=m.hidden, layers=m.layers, dropout=m.dropout,
-        dropout_kind=m.dropout_kind, tied=m.tied,
+        dropout_kind=m.dropout_kind, tied=m.tied, image_as=m.image_as,
     )
     initialise(model, m.init, m.init_scale, m.forget_bias, recipe.run.seed)
     return model
