@@ -126,7 +126,7 @@ def test_schedules_end_at_zero_and_plateau_is_flat():
 
 def test_ppmd_needs_little_for_what_it_has_read():
     text = docstrings()[:4000]
-    assert ppmd_nll(text, text, 8) < 0.1 < 1 < ppmd_nll(b"", text, 8)
+    assert ppmd_nll(text, text, 8) < 0.3 < 2 < ppmd_nll(b"", text, 8)
 
 
 def test_small_scores_by_hand():
