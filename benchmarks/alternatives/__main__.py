@@ -44,6 +44,13 @@ def main(arguments: list[str] | None = None) -> None:
         sets = [SETS[name] for name in chosen(given.sets, SETS, "sets")]
         records = Records(given.results / "alternatives-texts.json")
         run_texts(sets, seeds, chosen(given.arms, ARMS, "arms"), records)
+    elif given.what == "sentences":
+        from .sentence_sets import SENTENCE_SETS
+        from .sentences import CLASS_ARMS, run_sentences
+
+        groups = [SENTENCE_SETS[name] for name in chosen(given.sets, SENTENCE_SETS, "sets")]
+        told = Records(given.results / "alternatives-sentences.json")
+        run_sentences(groups, seeds, chosen(given.arms, CLASS_ARMS, "arms"), told)
 
 
 if __name__ == "__main__":

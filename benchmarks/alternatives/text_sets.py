@@ -156,8 +156,8 @@ def kept(name: str, text: bytes) -> str:
     return str(path.resolve())
 
 
-BYTES = {"adam": (4e-3, 8e-3, 1.2e-2, 1.6e-2), "rmsprop": (4e-3, 8e-3, 1.2e-2, 1.6e-2),
-         "sgd": (0.25, 0.5, 1.0, 2.0), "transformer": (1e-3, 2e-3, 4e-3, 8e-3)}
+BYTES = {"adam": (4e-3, 8e-3, 1.6e-2, 3.2e-2), "rmsprop": (4e-3, 8e-3, 1.2e-2, 1.6e-2),
+         "sgd": (0.5, 1.0, 2.0, 4.0), "transformer": (1e-3, 2e-3, 4e-3, 8e-3)}
 WORDS = {"adam": (2e-3, 4e-3, 8e-3, 1.6e-2), "rmsprop": (2e-3, 4e-3, 8e-3, 1.6e-2),
          "sgd": (0.5, 1.0, 2.0, 4.0), "transformer": (5e-4, 1e-3, 2e-3, 4e-3)}
 
@@ -165,7 +165,7 @@ SETS = {
     own.name: own
     for own in (
         TextSet("war-and-peace", lambda: "war_and_peace", "byte", (96, 2, 2), 1.6, rates=BYTES),
-        TextSet("docstrings", docstring_file, "byte", (90, 5, 5), 10, rates=BYTES),
+        TextSet("docstrings", docstring_file, "byte", (90, 5, 5), 10, rows=32, rates=BYTES),
         TextSet("ptb-190k", ptb_file, "word", (PTB_TRAIN, PTB_HELD_OUT, PTB_HELD_OUT * 2), 4,
                 orders=(2, 3, 4, 5, 6), extent=50, rates=WORDS),
     )
