@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from langevin.errors import LangevinError
+from langevin.files import write_atomic
 from langevin.process import prepare_process
 
 from .records import Records
@@ -34,8 +35,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--docs", type=Path, default=DOCS)
     given = parser.parse_args(arguments)
-    prepare_process()
-    torch.set_num_threads(1)
     seeds = [int(seed) for seed in given.seeds.split(",")]
     if given.what == "texts":
         from .text_sets import SETS
@@ -51,7 +50,15 @@ def main(arguments: list[str] | None = None) -> None:
         groups = [SENTENCE_SETS[name] for name in chosen(given.sets, SENTENCE_SETS, "sets")]
         told = Records(given.results / "alternatives-sentences.json")
         run_sentences(groups, seeds, chosen(given.arms, CLASS_ARMS, "arms"), told)
+    else:
+        from .tables import page
+
+        held = [Records(given.results / f"alternatives-{kind}.json").held.values()
+                for kind in ("texts", "sentences")]
+        write_atomic(given.docs, page(*held).encode())
 
 
 if __name__ == "__main__":
+    prepare_process()
+    torch.set_num_threads(1)
     main()

@@ -225,7 +225,7 @@ def best_pooled(bench: Bench) -> Record:
     return scores | {
         "valid_nll": None, "seconds": source["seconds"], "trials": source["trials"],
         "recipe": {"of": source["arm"], "share": share, "order": choice.counts.order},
-        "reading_on": on,
+        "also": {"reading on": on},
     }  # fmt: skip
 
 
