@@ -19,7 +19,7 @@ PPMD_MEMORY = 256 * 2**20
 
 def chosen_counts(data: Splits, chosen: TextSet) -> OrderChoice:
     """Of the training text, with the order that validation prefers."""
-    return choose_order(data.train, data.valid, data.size, chosen.orders,
+    return choose_order([data.train], [data.valid], data.size, chosen.orders,
                         start=[data.vocabulary.start])
 
 

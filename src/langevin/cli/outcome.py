@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import typer
+from rich.console import Group
 from rich.text import Text
 
 from ..predict.classification import imbalance
@@ -19,8 +20,10 @@ from ..training.chains import resume_chains
 from ..training.jobs import PARENT
 from ..errors import Interrupted
 from ..training.loop import Trainer
+from ..training.members import add_members, wants_members
 from ..training.session import train_until_done
 from ..store.manifest import Choice
+from ..store.members import COUNTED, MembersRecord
 from ..tasks.choice import choose_by_validation
 
 NEXT = {
@@ -52,34 +55,30 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
             )
             raise typer.Exit(130) from None
     best = choose_collection(trainer.folder, quiet or as_json)
+    members = join_members(trainer.folder, quiet or as_json)
     summary = run_summary(trainer.folder)
     if as_json:
         print(json.dumps(summary))
         return
-    last = next(line for line in reversed(trainer.history) if line.average)
-    average = last.average or {}
-    score = trainer.task.score
-    screen.print(
-        table(
-            f"{folder}: validation {score} after {duration(trainer.seconds)}",
-            ("model", score),
-            [
-                ("last sample", f"{last.valid[score]:.4f}"),
-                (f"average of {trainer.running.count} samples", f"{average[score]:.4f}"),
-                *(
-                    [
-                        (
-                            f"best collection: {best.how}, {best.samples} samples",
-                            f"{best.score:.4f}",
-                        )
-                    ]
-                    if best
-                    else []
-                ),
-            ],
-        )
-    )
+    screen.print(outcome_table(trainer, folder, best, members))
     say_next(folder, "evaluate", *NEXT[trainer.task.name], "show")
+
+
+def outcome_table(
+    trainer: Trainer, folder: Path, best: Choice | None, members: MembersRecord | None
+) -> Group:
+    """What validation says of the samples, of their average, and of what joined them."""
+    last = next(line for line in reversed(trainer.history) if line.average)
+    average, score = last.average or {}, trainer.task.score
+    rows = [
+        ("last sample", f"{last.valid[score]:.4f}"),
+        (f"average of {trainer.running.count} samples", f"{average[score]:.4f}"),
+    ]
+    if best:
+        named = f"best collection: {best.how}, {best.samples} samples"
+        rows.append((named, f"{best.score:.4f}"))
+    title = f"{folder}: validation {score} after {duration(trainer.seconds)}"
+    return table(title, ("model", score), [*rows, *members_rows(members)])
 
 
 def choose_collection(folder: RunFolder, quiet: bool) -> Choice | None:
@@ -101,6 +100,34 @@ def choose_collection(folder: RunFolder, quiet: bool) -> Choice | None:
         raise typer.Exit(130) from None
 
 
+def join_members(folder: RunFolder, quiet: bool) -> MembersRecord | None:
+    """Counts of the text beside the samples, where the recipe asks for them; of chains once."""
+    if PARENT in os.environ or not wants_members(folder):
+        return None
+    try:
+        with Bars(quiet) as progress:
+            return add_members(folder, progress)
+    except KeyboardInterrupt:
+        messages.print(
+            f"trained; stopped while counts joined the samples, which 'langevin resume "
+            f"{folder.path}' does",
+            soft_wrap=True,
+        )
+        raise typer.Exit(130) from None
+
+
+def members_rows(members: MembersRecord | None) -> list[tuple[str, str]]:
+    """Of the table of a finished run: the other members, and the pool."""
+    if members is None:
+        return []
+    shares = ", ".join(f"{name} {weight:.2f}" for name, weight in members.weights.items())
+    equal = "" if members.weighed else f"; equal, as {members.tokens} tokens tell too little"
+    return [
+        (f"counts of up to {members.order} tokens", f"{members.nll[COUNTED]:.4f}"),
+        (f"pool ({shares}{equal})", f"{members.nll['pool']:.4f}"),
+    ]
+
+
 def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: bool) -> None:
     """Train all chains to the end, each in its own process; say what came out and what is next."""
     try:
@@ -114,10 +141,15 @@ def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: boo
             f"{folder.path} is finished already: {len(folder.store())} samples", soft_wrap=True
         )
     choose_collection(folder, quiet or as_json)
+    members = join_members(folder, quiet or as_json)
     if as_json:
         print(json.dumps(run_summary(folder)))
         return
     screen.print(chains_table(folder))
+    if members:
+        screen.print(
+            table(f"{folder.path}: validation nll", ("model", "nll"), members_rows(members))
+        )
     say_next(folder.path, "evaluate", *NEXT[folder.recipe.task], "diagnose", "show")
 
 

@@ -164,23 +164,27 @@ class OrderChoice:
 
 
 def choose_order(
-    train: Tensor, valid: Tensor, vocabulary: int, orders: Iterable[int], *,
+    train: Sequence[Tensor], valid: Sequence[Tensor], vocabulary: int, orders: Iterable[int], *,
     start: Sequence[int] = (), memory: int = MEMORY,
 ) -> OrderChoice:  # fmt: skip
-    """Try orders from the lowest up, until memory does not do."""
-    wanted = sorted(set(orders))
-    if not wanted or not len(valid):
+    """Try orders from the lowest up, until validation is foreseen worse or memory does not do."""
+    wanted, tokens = sorted(set(orders)), sum(map(len, valid))
+    if not wanted or not tokens:
         raise LangevinError(f"expected orders to try and tokens to try them on, got {wanted} and "
-                            f"{len(valid)} tokens; pass at least one of each")
+                            f"{tokens} tokens; pass at least one of each")
     best: Counts | None = None
     nll: dict[int, float] = {}
     for order in wanted:
-        counts = Counts.learn(train, vocabulary, order, start=start, memory=memory)
+        counts = Counts(vocabulary, order, start=start, memory=memory)
+        for text in train:
+            counts.add(text)
         if best is not None and counts.order <= max(nll):
             break
-        nll[counts.order] = -float(counts.log_probs(valid).mean())
-        if best is None or nll[counts.order] < nll[best.order]:
-            best = counts
+        found = -sum(float(counts.log_probs(text).sum()) for text in valid) / tokens
+        nll[counts.order] = found
+        if best is not None and found >= nll[best.order]:
+            break
+        best = counts
         if counts.order < order:
             break
     assert best is not None

@@ -31,6 +31,12 @@ class TextData(Table):
     parts: tuple[float, float, float] = Field(
         (80, 10, 10), description="train, valid, test: shares; with streams, batches"
     )
+    pool: Literal["counts", "none"] = Field(
+        "none", description="counts: n-gram counts of the text beside the samples, weighed by validation"
+    )
+    counts_megabytes: int = Field(
+        256, ge=1, le=2**20, description="memory of the counts; where it does not do, their n-grams are shorter"
+    )
 
     @model_validator(mode="after")
     def _parts(self) -> TextData:

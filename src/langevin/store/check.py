@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..files import inside
 from .checkpoint import load_checkpoint, load_generated
@@ -28,6 +29,7 @@ from .folder import (
 )
 from .lock import LOCK
 from .manifest import Marker
+from .members import COUNTS, MEMBERS, read_members
 from .records import read_record, read_sealed
 from .replacement import CARD, CONFIG, FILES, foreign_in, kind_of
 from .samples import SampleStore, damage
@@ -72,6 +74,7 @@ def check_run(folder: RunFolder) -> list[Finding]:
     }
     findings += [attempt(name, lambda read=read: note(read()))  # type: ignore[misc]
                  for name, read in readers.items() if (path / name).exists()]
+    findings += check_counts(path, lambda: folder.vocabulary)
     if not folder.chains:
         findings += check_samples(path)
         findings.append(attempt(f"{CHECKPOINT}, {SAMPLES}", lambda: agree(folder)))
@@ -84,6 +87,7 @@ def check_export(path: Path) -> list[Finding]:
     findings = [
         attempt(CONFIG, lambda: note(read_config(path))),
         attempt(f"{VOCABULARY}, {SAMPLES}", lambda: note(read_export(path))),
+        *check_counts(path, lambda: read_export(path)[2]),
         *check_samples(path), attempt(SAMPLES, lambda: expect_count(path)),
     ]
     if not (path / CARD).is_file():
@@ -108,6 +112,20 @@ def check_samples(path: Path) -> list[Finding]:
     sound = Counter(not said for said in found.values())[True]
     damaged = [Finding(f"{SAMPLES}/{name}", False, said) for name, said in found.items() if said]
     return [Finding(SAMPLES, True, f"{sound} of {len(found)} sound"), *damaged]
+
+
+def check_counts(path: Path, vocabulary: Callable[[], Vocabulary]) -> list[Finding]:
+    """The counts beside the samples, if there is a folder of them."""
+    if not (path / MEMBERS).exists():
+        return []
+
+    def read() -> str:
+        found = read_members(path, vocabulary())
+        if found is None:
+            return "none yet: cut off, 'langevin resume' makes them"
+        return f"{COUNTS} contains the text"
+
+    return [attempt(MEMBERS, read)]
 
 
 def agree(folder: RunFolder) -> str:

@@ -32,6 +32,7 @@ from .manifest import (
     describe_origin,
     joint_progress,
 )
+from .members import COUNTS, MEMBERS, MEMBERS_RECORD
 from .records import read_record, write_json, write_record, write_sealed
 from .samples import SAMPLE, SampleStore
 
@@ -50,7 +51,7 @@ what a student's teacher wrote; what the process of a chain said; the page of `r
 of a member of a cross-validation."""
 BEGINNING = (MARKER, VOCABULARY, ORIGIN, CHAINS)
 """What is written before the recipe makes a folder a run."""
-BY_WRITERS = (*BEGINNING, RECIPE, CHECKPOINT, MANIFEST, GENERATED)
+BY_WRITERS = (*BEGINNING, RECIPE, CHECKPOINT, MANIFEST, GENERATED, MEMBERS_RECORD, COUNTS)
 BY_READERS = (COLLECTION, DECISIONS, REPORT, EVALUATION)
 """Written by those who have the lock, and by commands that need none."""
 CHAIN = re.compile(r"chain-\d{1,6}")
@@ -176,7 +177,8 @@ class RunFolder:
 
     def sweep(self) -> None:
         """Remove what writers that were killed left unfinished; only for who has the lock."""
-        for path in (*self.path.glob(".*.tmp"), *inside(self.path, SAMPLES).glob(".*.tmp")):
+        rooms = (self.path, inside(self.path, SAMPLES), inside(self.path, MEMBERS))
+        for path in (path for room in rooms for path in room.glob(".*.tmp")):
             unfinished = TEMPORARY.fullmatch(path.name)
             name = unfinished["target"] if unfinished else ""
             old = name in BY_READERS and time.time() - path.lstat().st_mtime > HOUR

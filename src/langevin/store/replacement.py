@@ -34,6 +34,7 @@ from .folder import (
 )
 from .listing import MANIFEST, OLD_MANIFEST
 from .lock import LOCK, lock_folder
+from .members import COUNTS, MEMBERS, MEMBERS_RECORD
 
 CONFIG, CARD = "config.json", "README.md"
 """Of an exported model."""
@@ -146,6 +147,8 @@ def owned(folder: Path, kind: str | None = None) -> list[Path]:
         is_folder = path.is_dir() and not path.is_symlink()
         if is_folder and path.name == SAMPLES:
             found += samples_in(path, "export" if kind == "export" else "run")
+        elif is_folder and path.name == MEMBERS:
+            found += members_in(path)
         elif is_folder and kind == "chains" and CHAIN.fullmatch(path.name):
             found += owned(path, "run")
         elif is_folder or not is_own(path, (*FILES[kind], MARKER, LOCK)):
@@ -162,6 +165,14 @@ def samples_in(folder: Path, kind: str) -> list[Path]:
     return found
 
 
+def members_in(folder: Path) -> list[Path]:
+    found = sorted(folder.iterdir())
+    for path in found:
+        if not is_own(path, (MEMBERS_RECORD, COUNTS)):
+            raise foreign(path)
+    return found
+
+
 def is_own(path: Path, names: tuple[str, ...], pattern: re.Pattern[str] | None = None) -> bool:
     """A file by one of these names, or a temporary one that was left of it; never a link."""
     unfinished = TEMPORARY.fullmatch(path.name)
@@ -173,7 +184,8 @@ def is_own(path: Path, names: tuple[str, ...], pattern: re.Pattern[str] | None =
 def foreign_in(folder: Path, names: tuple[str, ...]) -> list[str]:
     """Names of what somebody else put beside our files."""
     return [path.name for path in sorted(folder.iterdir())
-            if path.name != SAMPLES and not CHAIN.fullmatch(path.name) and not is_own(path, names)]
+            if path.name not in (SAMPLES, MEMBERS) and not CHAIN.fullmatch(path.name)
+            and not is_own(path, names)]
 
 
 def foreign(path: Path) -> LangevinError:

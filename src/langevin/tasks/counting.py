@@ -1,0 +1,70 @@
+"""The text of a language model as counts take it: whole, in order, not as streams side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..data.batching import SuccessiveBatches
+from ..models.counts import Counts, OrderChoice, choose_order
+from .language_model import LanguageModelTask
+
+ORDERS = {"byte": (3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16), "word": (2, 3, 4, 5, 6, 7)}
+"""Tried by level, from the lowest up, until validation is foreseen worse; characters as bytes."""
+
+
+def texts_of(batches: SuccessiveBatches) -> list[Tensor]:
+    """The texts of a split: the first token of each is given, the others are foreseen.
+
+    Joined, these are the tokens of `log_probs`, in its order. Streams that follow one another are
+    one text; those of char-rnn's split are not.
+    """
+    streams, tail = batches.streams, batches.tail
+    if bool((streams[:-1, -1] == streams[1:, 0]).all()):
+        return [torch.cat([batches.sequence, tail])]
+    return [*streams[:-1], torch.cat([streams[-1], tail])]
+
+
+def learn_counts(task: LanguageModelTask, order: int, memory: int) -> Counts:
+    """Of the training text alone."""
+    counts = Counts(len(task.vocabulary), order, start=[task.vocabulary.start], memory=memory)
+    count_split(counts, task, "train")
+    return counts
+
+
+def count_split(counts: Counts, task: LanguageModelTask, split: str) -> None:
+    for text in texts_of(task.evaluated[split]):
+        counts.add(text)
+
+
+def counted_log_probs(
+    counts: Counts, task: LanguageModelTask, split: str, *, adapt: bool = False
+) -> Tensor:
+    """log p of every observed token of a split, as `log_probs` has them; with `adapt` the counts go
+    on counting from its beginning to its end."""
+    reader, pieces = counts.reader(adapt=adapt), list[Tensor]()
+    for text in texts_of(task.evaluated[split]):
+        if not adapt:
+            reader.begin(1)
+        pieces.append(reader.read(text[None])[0, 0, 1:])
+    return torch.cat(pieces)
+
+
+def choose_counts(task: LanguageModelTask, memory: int) -> OrderChoice:
+    """Counts of the training text at the order that foresees validation best."""
+    orders = ORDERS.get(task.vocabulary.level, ORDERS["byte"])
+    return choose_order(
+        texts_of(task.evaluated["train"]), texts_of(task.evaluated["valid"]),
+        len(task.vocabulary), orders, start=[task.vocabulary.start], memory=memory,
+    )  # fmt: skip
+
+
+def windows_of(nll: Tensor, window: int, shares: Sequence[float]) -> tuple[float, ...]:
+    """Quantiles of the mean nll of windows of a text; none where there are fewer than twenty."""
+    count = len(nll) // window
+    if count < 20:
+        return ()
+    means = nll[: count * window].double().view(count, window).mean(1)
+    return tuple(means.quantile(torch.tensor(shares, dtype=torch.float64)).tolist())

@@ -1,0 +1,119 @@
+"""What joins the samples of a finished text run: counts of its text, and the weights of both.
+
+The weights are chosen on validation before the counts take validation in. All of it is a function
+of the run's data and samples, so whoever was killed here begins here again.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+from torch import Tensor
+
+from ..errors import LangevinError
+from ..posterior.average import LogMean
+from ..posterior.mixture import FEWEST, fit_weights, log_mixture
+from ..posterior.selection import names_of, resolve
+from ..process import SILENT, Progress, prepare_device
+from ..recipe import TextData
+from ..store.folder import RunFolder
+from ..store.lock import lock_folder
+from ..store.members import (
+    COUNTED,
+    NETWORK,
+    Members,
+    MembersRecord,
+    read_members,
+    vocabulary_sum,
+    write_members,
+)
+from ..tasks.counting import choose_counts, count_split, counted_log_probs, windows_of
+from ..tasks.language_model import LanguageModelTask, open_language_task
+
+WINDOW = {"word": 40}
+"""Tokens of the windows whose surprise is kept; of bytes and characters 200."""
+PERCENTILES = tuple(number / 100 for number in range(101))
+log = logging.getLogger("langevin")
+
+
+def wants_members(folder: RunFolder) -> bool:
+    """Whether the recipe of a run asks for counts."""
+    data = folder.recipe.data
+    return isinstance(data, TextData) and data.pool == "counts"
+
+
+def add_members(
+    folder: RunFolder, progress: Progress = SILENT, *, anew: bool = False
+) -> MembersRecord:
+    """Learn counts, weigh them against the samples that are averaged, keep both in the folder.
+
+    Members that fit to the samples of the run are left as they are, unless they are wanted `anew`.
+    """
+    refuse_unfinished(folder)
+    with lock_folder(folder.path):
+        folder.sweep()
+        names = names_of(folder.store().samples)
+        known = None if anew else sound_members(folder)
+        if known is not None and known.record.samples == names:
+            return known.record
+        task = open_language_task(folder)
+        network = average_on_validation(folder, task, progress)
+        assert isinstance(folder.recipe.data, TextData)
+        choice = choose_counts(task, folder.recipe.data.counts_megabytes << 20)
+        counts, order = choice.counts, choice.counts.order
+        both = torch.stack([network.double(), counted_log_probs(counts, task, "valid")])
+        weights = fit_weights(both)
+        pooled = log_mixture(both, weights)
+        count_split(counts, task, "valid")
+        window = WINDOW.get(task.vocabulary.level, 200)
+        record = MembersRecord(
+            vocabulary=vocabulary_sum(task.vocabulary), samples=names, order=counts.order,
+            asked_order=order, bytes=counts.bytes,
+            nll_by_order={str(tried): nll for tried, nll in choice.nll.items()},
+            weights=dict(zip((NETWORK, COUNTED), weights.tolist(), strict=True)),
+            weighed=both.shape[1] >= FEWEST, tokens=both.shape[1],
+            nll=dict(zip((NETWORK, COUNTED, "pool"), nll_of(*both, pooled), strict=True)),
+            surprise=windows_of(-pooled, window, PERCENTILES), window=window,
+            file_sha256="0" * 64,
+        )  # fmt: skip
+        return write_members(folder.path, record, counts.to_tensors())
+
+
+def refuse_unfinished(folder: RunFolder) -> None:
+    """Members join what is not going to change."""
+    if folder.recipe.task != LanguageModelTask.name:
+        raise LangevinError(f"expected the run of a language model in {folder.path}, got one of "
+                            f"{folder.recipe.task}; counts foresee texts alone")
+    progress = folder.progress()
+    if progress is None or not progress.finished:
+        raise LangevinError(f"expected a finished run in {folder.path}, it is to go on; run "
+                            f"'langevin resume {folder.path}' first")
+
+
+def sound_members(folder: RunFolder) -> Members | None:
+    """Those that are there; None where there are none, or damaged ones."""
+    try:
+        return read_members(folder.path, folder.vocabulary)
+    except LangevinError as error:
+        log.warning("made again: %s", error)
+        return None
+
+
+def average_on_validation(
+    folder: RunFolder, task: LanguageModelTask, progress: Progress
+) -> Tensor:
+    """log p̄ of each token of validation by the samples that are averaged unless told otherwise."""
+    run, samples = folder.recipe.run, resolve(folder).samples
+    model = task.build_model().to(prepare_device(run.device, run.threads))
+    mean, advance = LogMean(), progress.begin(len(samples))
+    for sample in samples:
+        sample.load_into(model)
+        mean.add(task.log_probs(model, "valid"))
+        advance()
+    return mean.value()
+
+
+def nll_of(*log_p: Tensor) -> list[float]:
+    return [-float(each.double().mean()) for each in log_p]
+
