@@ -15,11 +15,13 @@ import torch
 
 from langevin.data.features import named_rows
 from langevin.errors import LangevinError
+from langevin.posterior.selection import Selection
 from langevin.predict import uncertain
 from langevin.predict.captioning import BeamSettings, CaptionPosterior
 from langevin.predict.load import open_as
 from langevin.predict.classification import Classifier
 from langevin.predict.explain import explain_run
+from langevin.predict.load import open_posterior
 from langevin.report.explanation import draw_explanation
 from langevin.report.figures import draw_collections, draw_lines, draw_points, embed_2d, finish, save_figure
 from langevin.report.sentences import draw_runs
@@ -73,7 +75,29 @@ def words(runs: Path, results: Path) -> dict[str, Any]:
 def learning_curves(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 5: training, validation and test error of the methods on TREC."""
     cells = [f"trec-{method}" for method in METHODS]
-    return {"runs": [uncertain.learning_curves(runs / cell) | {"run": cell} for cell in cells]}
+    return {"runs": [errors_along(runs / cell) | {"run": cell} for cell in cells]}
+
+
+def errors_along(path: Path) -> dict[str, Any]:
+    """Error in per cent on every split against epochs: of each stored sample, and of the running average.
+
+    A run at temperature 0 has no posterior to average; `shown` says which of the two lines is its prediction.
+    """
+    posterior = open_posterior(path, Selection("forward"))
+    if posterior.opened.folder and posterior.opened.folder.chains:
+        raise LangevinError(f"expected one run in {path}, got several chains; name one of them")
+    task, curves, temperature = posterior.data, {}, None
+    for split in task.splits:
+        found = posterior.evaluate(split, curve=True)
+        assert found.curve is not None
+        temperature = found.temperature
+        curves[split] = {"single": [100 * (one.scores.error or 0) for one in found.each],
+                         "average": [100 * error for error in found.curve["forward"]]}
+    return {
+        "run": str(path), "title": posterior.recipe.title, "temperature": temperature,
+        "shown": "average" if temperature else "single", "burn_in": posterior.recipe.run.burn_in,
+        "epochs": [sample.step / task.batches_per_epoch for sample in posterior.draws], "curves": curves,
+    }
 
 
 def uncertainty(runs: Path, results: Path) -> dict[str, Any]:

@@ -14,6 +14,9 @@ from langevin.errors import LangevinError
 
 from .targets import Target
 
+FORMAT = 2
+"""Of the records that are written now: errors are fractions, times seconds. The first had per cent and minutes."""
+
 Recorded = dict[str, list[dict[str, Any]]]
 """The recorded runs of each cell: seeds or folds."""
 HIGHER_IS_BETTER = ("bleu", "meteor", "cider", "rouge")
@@ -53,7 +56,7 @@ def recorded_runs(cell: str, folder: Path, needed: Sequence[str] = OF_A_RUN) -> 
 def read_result(path: Path, needed: Sequence[str] = ()) -> dict[str, Any]:
     """One file of results, refused where it is none or lacks what is needed of it."""
     try:
-        told = json.loads(path.read_text("utf-8"))
+        told: Any = json.loads(path.read_text("utf-8"))
     except OSError as problem:
         raise LangevinError(f"expected recorded numbers in {path}, which cannot be read ({problem.strerror}); "
                             f"{ANEW}") from None
@@ -61,9 +64,31 @@ def read_result(path: Path, needed: Sequence[str] = ()) -> dict[str, Any]:
         raise LangevinError(f"expected recorded numbers in {path}, got no whole JSON ({problem}); {ANEW}") from None
     if not isinstance(told, dict) or not told:  # benchmarks and runs have few keys in common
         raise LangevinError(f"expected recorded numbers in {path}, got {str(told)[:40]!r}; {ANEW}")
+    if told.get("format") == FORMAT and "chosen" in told:
+        told = in_units_of_tables(told)
     if lacking := [key for key in needed if key not in told]:
         raise LangevinError(f"expected recorded numbers in {path}, it lacks {', '.join(lacking)}; {ANEW}")
-    return told
+    result: dict[str, Any] = told
+    return result
+
+
+def in_units_of_tables(record: dict[str, Any]) -> dict[str, Any]:
+    """A record under the names and in the units of the first format: per cent and minutes, as the tables print them."""
+    chosen, factor = record["chosen"], 100 if record["chosen"]["score"] == "error" else 1
+    splits = {}
+    for split in ("valid", "test"):
+        told = {"single" if name == "last" else name: value for name, value in record[split].items()}
+        splits[split] = {
+            **{name: in_per_cent(value) if isinstance(value, dict) else value for name, value in told.items()},
+            "each": [in_per_cent(one) for one in told["each"]],
+            "curve": {how: [factor * value for value in line] for how, line in told["curve"].items()},
+        }
+    scored = {split: factor * chosen[split] for split in ("valid", "test")}
+    return record | splits | {"chosen": chosen | scored, "minutes": record["seconds"] / 60}
+
+
+def in_per_cent(scores: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: 100 * value if name == "error" else value for name, value in scores.items()}
 
 
 def load(folder: Path, target: Target) -> Recorded:

@@ -21,17 +21,16 @@ from langevin.tasks import Task
 from langevin.tasks.classification import ClassifyTask
 from langevin.process import prepare_device
 from langevin.posterior.selection import best_of
-from langevin.predict.evaluation import evaluate_run
-from langevin.tasks import open_run_task
+from langevin.predict.load import open_posterior
+from langevin.predict.results import Evaluation
 
+from .numbers import FORMAT
 from .questions import MASKS
 from langevin.process import Progress, SILENT
 from langevin.posterior.selection import EVERYTHING
 
 RISK = Target("risk", 0.05)
 """At most so many errors among the accepted answers, with the usual confidence."""
-KEPT = ("single", "averaged", "each", "curve", "weight_averaged", "mc_dropout", "beam", "length_power", "tokenizer", "notes")
-"""Of an evaluation; the last three tell how captions were made and scored, and what is missing."""
 
 
 def record(path: Path, progress: Progress = SILENT) -> dict[str, Any]:
@@ -45,31 +44,40 @@ def record(path: Path, progress: Progress = SILENT) -> dict[str, Any]:
     far = folder.progress()
     if not far or not far.finished:
         raise LangevinError(f"expected a finished run in {path}; go on with 'langevin resume {path}' first")
-    task = open_run_task(folder)
-    judgement, evaluated = Judgement(task), partial(evaluate_run, path, selection=EVERYTHING, progress=progress, task=task)
-    numbers = {
-        split: evaluated(split, curve=True, see=partial(judgement.see, split)) for split in ("valid", "test")
-    }
-    others = {} if folder.chains else {"weight_averaged": weight_averaged(folder, task)}
+    posterior = open_posterior(path, EVERYTHING, progress)
+    task = posterior.data
+    judgement = Judgement(task)
+    found = {split: posterior.evaluate(split, curve=True, see=partial(judgement.see, split), progress=progress)
+             for split in ("valid", "test")}
+    numbers = {split: numbers_of(evaluation) for split, evaluation in found.items()}
+    if not folder.chains:
+        numbers["test"]["weight_averaged"] = weight_averaged(folder, task)
     if folder.recipe.model.dropout:
-        others["mc_dropout"] = evaluated("test", mc_dropout=MASKS)["averaged"]
+        masked = posterior.evaluate("test", masks=MASKS, progress=progress)
+        numbers["test"]["mc_dropout"] = masked.averaged.present()
     valid = numbers["valid"]["curve"]
     how, count = best_of(valid)
     recipe = folder.recipe
-    numbers["test"] |= others
-    chosen = {"score": numbers["test"]["score"], "select": how, "samples": count, "valid": valid[how][count - 1],
+    chosen = {"score": task.score, "select": how, "samples": count, "valid": valid[how][count - 1],
               "test": numbers["test"]["curve"][how][count - 1]}
     if recipe.task == "caption":
         add_captions(path, numbers, chosen, progress)
     return {
-        "title": recipe.title, "seed": recipe.run.seed,
-        "temperature": recipe.sampler.resolved(far.num_data)[1]["temperature"],
-        "minutes": far.seconds / 60, "steps": far.step, "num_data": far.num_data,
-        "samples": numbers["test"]["samples"], "clipped": far.clipped,
-        "chosen": chosen,
-        **{split: {key: told[key] for key in KEPT if told.get(key) is not None} for split, told in numbers.items()},
-        **({"rejection": judgement.rejection()} if folder.recipe.task == "classify" else {}),
+        "format": FORMAT, "title": recipe.title, "seed": recipe.run.seed, "temperature": found["test"].temperature,
+        "seconds": far.seconds, "steps": far.step, "num_data": far.num_data,
+        "samples": found["test"].samples, "clipped": far.clipped, "chosen": chosen, **numbers,
+        **({"rejection": judgement.rejection()} if recipe.task == "classify" else {}),
         "history": far.lines(), "recipe": recipe.what_is_computed(), **folder.origin.flat(),
+    }
+
+
+def numbers_of(found: Evaluation) -> dict[str, Any]:
+    """What is kept of an evaluation."""
+    assert found.curve is not None
+    return {
+        "last": found.last.present(), "averaged": found.averaged.present(),
+        "each": [{"step": one.step, "chain": one.chain, **one.scores.present()} for one in found.each],
+        "curve": {how: list(line) for how, line in found.curve.items()},
     }
 
 
@@ -80,11 +88,11 @@ def add_captions(path: Path, numbers: dict[str, Any], chosen: dict[str, Any], pr
     scores = [each["nll"] for each in numbers["valid"]["each"]]
     best = scores.index(min(scores))
     collection = RunFolder(path).store().select(chosen["select"], chosen["samples"])
-    models = {"averaged": run.draws, "single": run.draws[-1:], "best": [run.draws[best]], "chosen": collection}
+    models = {"averaged": run.draws, "last": run.draws[-1:], "best": [run.draws[best]], "chosen": collection}
     files = {kind: path / f"captions-{kind}.json" for kind in models}
     told = score_models(run, "test", models, BeamSettings(), files, progress)
     test = numbers["test"]
-    for kind, numbers_of in {"averaged": test["averaged"], "single": test["single"], "best": test["each"][best],
+    for kind, numbers_of in {"averaged": test["averaged"], "last": test["last"], "best": test["each"][best],
                              "chosen": chosen.setdefault("metrics", {})}.items():
         numbers_of |= told[kind].metrics
     test |= facts_of(told, BeamSettings())
@@ -119,4 +127,4 @@ def weight_averaged(folder: RunFolder, task: Task) -> dict[str, float]:
     """Test metrics of one network: the mean of the weights of all samples."""
     model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
     load_weights(model, weight_average(folder.store().samples), "the average of the weights")
-    return task.metrics(task.log_probs(model, "test"), "test")
+    return task.scores(task.log_probs(model, "test"), "test").present()

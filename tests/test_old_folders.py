@@ -54,16 +54,17 @@ COMMANDS: dict[str, dict[str, list[str]]] = {
 """The folder comes after the name of the command, --json at the end."""
 
 ONE = {
-    "nll": ("nll", 1.0), "perplexity": ("perplexity", 1.0), "error": ("error", 1.0),
+    "nll": ("nll", 1.0), "perplexity": ("perplexity", 1.0), "error": ("error", 0.01),
     "ece": ("ece", 1.0),
 }
-MODELS = {f"{kind}/{old}": (f"{kind}/{new}", factor)
-          for kind in ("single", "averaged") for old, (new, factor) in ONE.items()}
+MODELS = {f"{then}/{old}": (f"{now}/{new}", factor)
+          for then, now in (("single", "last"), ("averaged", "averaged"))
+          for old, (new, factor) in ONE.items()}
 PLACES: dict[str, dict[str, tuple[str, float]]] = {
     "evaluate": MODELS | {
         "samples": ("samples", 1.0), "temperature": ("temperature", 1.0),
-        "each/*/nll": ("each/*/nll", 1.0),
-        "chains/*/averaged/nll": ("chains/*/averaged/nll", 1.0),
+        "each/*/nll": ("each/*/scores/nll", 1.0),
+        "chains/*/averaged/nll": ("chains/*/scores/nll", 1.0),
     },
     "show": {
         "finished": ("finished", 1.0), "step": ("step", 1.0), "samples": ("samples", 1.0),

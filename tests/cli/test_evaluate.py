@@ -9,7 +9,7 @@ from langevin.cli.outcome import choose_collection
 from langevin.errors import LangevinError
 from langevin.store.folder import RunFolder
 from langevin.store.samples import choose
-from langevin.tasks.scoring import collection_curves, evaluate
+from langevin.tasks.scoring import collection_curves, score_samples
 from langevin.posterior.selection import Selection
 from langevin.tasks import open_run_task
 from langevin.training.session import start
@@ -23,10 +23,10 @@ def test_curves_equal_evaluating_each_collection(finished_run):
     run = RunFolder(finished_run)
     task = open_run_task(run)
     model, samples = task.build_model(), run.store().read()
-    curves = evaluate(task, model, samples, "test", curve=True)["curve"]
+    curves = score_samples(task, model, samples, "test", curve=True).curve
     for how, scores in curves.items():
         for n, score in enumerate(scores, 1):
-            direct = evaluate(task, model, choose(samples, how, n), "test")["averaged"]["nll"]
+            direct = score_samples(task, model, choose(samples, how, n), "test").averaged.scores.nll
             assert score == pytest.approx(direct, rel=1e-6)
 
 
@@ -36,7 +36,7 @@ def test_no_sample_is_run_twice(finished_run):
     calls = []
     log_probs = task.log_probs
     task.log_probs = lambda model, split, seed: calls.append(split) or log_probs(model, split)
-    evaluate(task, task.build_model(), run.store().read(), "test", curve=True)
+    score_samples(task, task.build_model(), run.store().read(), "test", curve=True)
     assert len(calls) == 4
 
 
@@ -107,19 +107,20 @@ def test_what_is_about_the_whole_run_takes_all_samples(cli, eight):
     assert {len(curve) for curve in json.loads(cli("evaluate", run, "--curve", "--json")[1])["curve"].values()} == {8}
     code, printed, _ = cli("evaluate", run)
     assert code == 0
-    assert "best collection (" in printed
+    assert "chosen by validation: " in printed
+    assert "On test, the average of" in printed
 
 
 def test_commands_that_are_not_told_average_what_validation_chose(cli, eight):
     run, chosen = eight
     assert chosen["samples"] < 8
     numbers = json.loads(cli("evaluate", run, "--json")[1])
-    assert (numbers["select"], numbers["samples"]) == ("best", chosen["samples"])
+    assert (numbers["how"], numbers["samples"]) == ("best", chosen["samples"])
     same = json.loads(cli("evaluate", run, "--select", chosen["how"], "--samples", chosen["samples"], "--json")[1])
     assert numbers["averaged"] == same["averaged"]
     for told, samples in ((["--select", "thinned"], 8), (["--samples", "3"], 3), (["--discard", "2"], 6)):
         numbers = json.loads(cli("evaluate", run, *told, "--json")[1])
-        assert (numbers["select"], numbers["samples"]) == ("thinned", samples)
+        assert (numbers["how"], numbers["samples"]) == ("thinned", samples)
     assert json.loads(cli("generate", run, "--length", "1", "--json")[1])["samples"] == chosen["samples"]
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from langevin.errors import LangevinError
-from paper.figures import FIGURES, draw_figure
+from langevin.predict.load import open_posterior
+from paper.figures import FIGURES, draw_figure, errors_along
 from paper.runs import missing_runs, overview
 from paper.targets import TARGETS
 
@@ -60,3 +61,13 @@ def test_the_figures_of_the_page_are_there():
     for name in FIGURES:
         kept = ROOT / "results" / "figures" / f"{name}.json"
         assert kept.is_file() == kept.with_suffix(".png").is_file()
+
+
+def test_errors_along_a_run_are_per_cent(classifier_run):
+    told = errors_along(classifier_run)
+    assert told["epochs"] == [1.5, 2.0, 2.5, 3.0]
+    assert set(told["curves"]) == {"train", "valid", "test"}
+    assert told["shown"] == "average"
+    plain = open_posterior(classifier_run).evaluate()
+    assert told["curves"]["test"]["single"] == [100 * one.scores.error for one in plain.each]
+    assert told["curves"]["test"]["average"][-1] == pytest.approx(100 * plain.averaged.error)

@@ -8,8 +8,7 @@ from langevin import LangevinError
 from langevin.posterior.uncertainty import STATISTICS
 from langevin.predict.calibrating import bins_of, calibrate_run, other_methods
 from langevin.predict.classification import Classifier
-from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +20,13 @@ def result(classifier_run, tmp_path_factory):
 
 def test_methods_agree_with_the_evaluation(result, classifier_run):
     assert list(result["methods"]) == ["last sample", "average of 4", "dropout, 4 masks"]
-    plain = evaluate_run(classifier_run, "test", Selection())
-    masked = evaluate_run(classifier_run, "test", Selection(), mc_dropout=4)
-    expected = dict(zip(result["methods"], (plain["single"], plain["averaged"], masked["averaged"]), strict=True))
+    plain = open_posterior(classifier_run).evaluate()
+    masked = open_posterior(classifier_run).evaluate(masks=4)
+    expected = dict(zip(result["methods"], (plain.last, plain.averaged, masked.averaged), strict=True))
     for name, own in expected.items():
         for metric in ("nll", "brier", "ece"):
-            assert result["methods"][name][metric] == pytest.approx(own[metric], rel=1e-4), (name, metric)
-        assert 100 * result["methods"][name]["error"] == pytest.approx(own["error"])
+            assert result["methods"][name][metric] == pytest.approx(own.present()[metric], rel=1e-4), (name, metric)
+        assert result["methods"][name]["error"] == pytest.approx(own.error)
 
 
 def test_bins_survive_and_hold_every_sentence(result):

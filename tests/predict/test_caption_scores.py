@@ -13,7 +13,10 @@ from langevin.predict.caption_scores import notes, score_models
 from langevin.predict.captioning import BeamSettings, CaptionPosterior
 from langevin.predict.load import open_as
 from langevin.predict.coco import METRICS, CocoScores, evaluate_captions
-from langevin.report.summary import evaluation_table
+from langevin.posterior.scores import SampleScores, Scores
+from langevin.predict.results import CaptionMetrics, Evaluation
+from langevin.report.tables import evaluation_tables
+from langevin.report.terminal import text_table
 from langevin.training.chains import start_chains
 from langevin.training.session import resume, start
 from paper.record import record
@@ -53,8 +56,8 @@ def test_the_result_says_how_it_was_made(chains_run, tmp_path, cli):
     assert code == 0
     result = json.loads(printed)
     settings = {"beam": 2, "length_power": 0.5, "max_length": 1, "tokenizer": "plain"}
-    assert {key: result[key] for key in settings} == settings
-    assert result["notes"][0].startswith("meteor is missing: ")
+    assert {key: result["captions"][key] for key in settings} == settings
+    assert result["captions"]["notes"][0].startswith("meteor is missing: ")
     written = json.loads((tmp_path / "c.json").read_text())
     assert max(len(row["caption"].split()) for row in written) == 1
 
@@ -71,7 +74,7 @@ def test_recorded_captions_are_of_four_models(tmp_path, cli):
                           "best": ("--select", "forward", "--samples", best + 1)}.items():
         asked = ("--captions", tmp_path / f"{kind}.json", *options, "--json")
         told = json.loads(cli("evaluate", tmp_path / "run", *asked)[1])
-        seen = told["single" if kind == "best" else "averaged"]["cider"]
+        seen = told["captions"]["last" if kind == "best" else "averaged"]["cider"]
         ours = {"averaged": test["averaged"], "best": test["each"][best], "chosen": chosen["metrics"]}[kind]["cider"]
         assert ours == pytest.approx(seen)
     assert (test["beam"], test["tokenizer"]) == (5, "plain")
@@ -103,7 +106,7 @@ def test_without_the_package_the_perplexity_is_given(chains_run, tmp_path, cli, 
     assert code == 0
     result = json.loads(printed)
     assert result["averaged"]["perplexity"] > 1
-    assert (result["tokenizer"], len(result["notes"])) == ("none", 1)
+    assert (result["captions"]["tokenizer"], len(result["captions"]["notes"])) == ("none", 1)
     assert "bleu_1, bleu_2, bleu_3, bleu_4, meteor, rouge_l, cider are missing" in told
     assert 'pip install "langevin[caption]"' in told
     assert (tmp_path / "c.json").is_file()
@@ -111,10 +114,10 @@ def test_without_the_package_the_perplexity_is_given(chains_run, tmp_path, cli, 
 
 @pytest.fixture
 def no_work(monkeypatch):
-    def evaluate_run(*arguments, **options):
+    def open_posterior(*arguments, **options):
         raise AssertionError("the evaluation began")
 
-    monkeypatch.setattr("langevin.cli.judge.evaluate_run", evaluate_run)
+    monkeypatch.setattr("langevin.cli.judge.open_posterior", open_posterior)
 
 
 @pytest.mark.usefixtures("no_work")
@@ -186,16 +189,18 @@ def test_notes_of_both_models_are_told():
 def shown(result, width=80):
     console = Console(width=width, highlight=False)
     with console.capture() as caught:
-        console.print(evaluation_table(result))
+        for sheet in evaluation_tables(result):
+            console.print(text_table(sheet))
     return caught.get()
 
 
-def result_of(single, averaged, chains=0):
-    basic = {"nll": 2.73912, "perplexity": 15.4729, "tokens": 58_391}
-    rows = [{"chain": k, "samples": 10, "averaged": {name: value + k for name, value in basic.items()}}
-            for k in range(chains)]  # fmt: skip
-    return {"run": "runs/captions", "split": "test", "select": "thinned", "temperature": 1.0, "samples": 20,
-            "single": basic | single, "averaged": basic | averaged, "chains": rows}  # fmt: skip
+def result_of(last, averaged, chains=0):
+    basic = Scores(2.73912, 58_391, perplexity=15.4729)
+    rows = tuple(SampleScores(Scores(2.73912 + k, 58_391 + k, perplexity=15.4729 + k), k, samples=10)
+                 for k in range(chains))  # fmt: skip
+    words = CaptionMetrics(last, averaged, {}, 5, 0.0, 20, "plain")
+    return Evaluation("caption", "runs/captions", "test", "word", "nll", "thinned", "thinned collection, 20 samples",
+                      20, 1.0, basic, basic, chains=rows, captions=words)  # fmt: skip
 
 
 @pytest.mark.parametrize("chains", [0, 2, 12])
@@ -211,7 +216,7 @@ def test_many_metrics_fit_eighty_columns(chains):
     assert table["perplexity"] == ["15.4729", "15.4729"]
     assert text.count("average of 10") == chains
     for k in range(chains):
-        assert table[f"chain {k}, average of 10"][:3] == [f"{2.73912 + k:.4f}", f"{15.4729 + k:.4f}", str(58_391 + k)]
+        assert table[f"chain {k}, average of 10"][:3] == [f"{2.73912 + k:.4f}", f"{15.4729 + k:.4f}", f"{58_391 + k:,}"]
 
 
 def test_a_metric_of_one_model_is_shown_and_blank_for_others():

@@ -9,8 +9,7 @@ import langevin
 from langevin import LangevinError
 from langevin.predict.classification import Classifier, answers, imbalance, remarks
 from langevin.recipe import load_recipe
-from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 from langevin.training.session import start
 from tests.sentences import TINY_CLASSIFIER, write_questions
 
@@ -36,8 +35,8 @@ def test_answers_are_means_and_spreads_over_the_samples(run):
 def test_it_agrees_with_evaluate(run, classifier_run):
     task = run.open_task()
     given = run.predict({"test": task.sentences["test"]})["test"]
-    error = 100 * (given.label != task.targets["test"]).double().mean().item()
-    assert error == pytest.approx(evaluate_run(classifier_run, "test", Selection())["averaged"]["error"])
+    error = (given.label != task.targets["test"]).double().mean().item()
+    assert error == pytest.approx(open_posterior(classifier_run).evaluate().averaged.error)
 
 
 def test_alone_or_in_company(run):

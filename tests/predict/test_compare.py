@@ -1,7 +1,6 @@
 """Models beside each other: numbers equal to evaluating each alone, costs counted."""
 
 import json
-import shutil
 
 import pytest
 import torch
@@ -9,34 +8,34 @@ import torch
 from langevin.errors import LangevinError
 from langevin.posterior.average import members_of
 from langevin.posterior.swag import weight_average
-from langevin.predict.compare import add_models, answers
+from langevin.predict.compare import answers
 from langevin.store.folder import RunFolder
 from langevin.store.weights import load_weights
 from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 from langevin.tasks import open_run_task
 from langevin.training.session import start
 
 
 def test_rows_equal_evaluating_each_alone(finished_run):
     chosen = Selection("backward", 3)
-    plain = evaluate_run(finished_run, "test", chosen)
-    rows = {row["model"]: row for row in add_models(plain, chosen, student=finished_run)["models"]}
+    plain = open_posterior(finished_run, chosen).evaluate(middle=True, student=finished_run)
+    rows = {row.model: row for row in plain.models}
     task = open_run_task(RunFolder(finished_run))
     model = task.build_model()
     load_weights(model, weight_average(RunFolder(finished_run).store().select("backward", 3)), "the mean")
-    middle = task.metrics(task.log_probs(model, "test"), "test")["nll"]
-    assert rows["weights averaged"]["nll"] == pytest.approx(middle)
-    assert rows["average of 3"]["nll"] == plain["averaged"]["nll"]
-    assert rows["mean of single samples"]["nll"] == pytest.approx(sum(e["nll"] for e in plain["each"]) / 3)
-    everything = evaluate_run(finished_run, "test", Selection())["averaged"]["nll"]
-    assert rows["student night"]["nll"] == pytest.approx(everything)
-    assert [row["passes"] for row in rows.values()] == [1, 1, 3, 1, 4]
-    gap = rows["mean of single samples"]["nll"] - rows["average of 3"]["nll"]
-    closed = (rows["mean of single samples"]["nll"] - middle) / gap
-    assert rows["weights averaged"]["gap_closed"] == pytest.approx(closed)
-    assert rows["average of 3"]["gap_closed"] == pytest.approx(1)
-    assert rows["average of 3"]["seconds_per_1000"] > rows["last sample"]["seconds_per_1000"] > 0
+    middle = task.scores(task.log_probs(model, "test"), "test").nll
+    assert rows["weights averaged"].scores.nll == pytest.approx(middle)
+    assert rows["average of 3"].scores.nll == plain.averaged.nll
+    assert rows["mean of single samples"].scores.nll == pytest.approx(sum(e.scores.nll for e in plain.each) / 3)
+    everything = open_posterior(finished_run).evaluate().averaged.nll
+    assert rows["student night"].scores.nll == pytest.approx(everything)
+    assert [row.passes for row in rows.values()] == [1, 1, 3, 1, 4]
+    gap = rows["mean of single samples"].scores.nll - rows["average of 3"].scores.nll
+    closed = (rows["mean of single samples"].scores.nll - middle) / gap
+    assert rows["weights averaged"].gap_closed == pytest.approx(closed)
+    assert rows["average of 3"].gap_closed == pytest.approx(1)
+    assert rows["average of 3"].seconds > rows["last sample"].seconds > 0
 
 
 def test_answers_are_those_of_the_averaged_distribution(finished_run):
@@ -70,7 +69,6 @@ def test_a_run_of_other_words_is_no_student(cli, finished_run, tiny, tmp_path):
     assert "vocabulary" in messages
 
 
-def test_masks_are_not_compared(finished_run, tmp_path):
-    result = {"mc_dropout": 3, "run": str(shutil.copytree(finished_run, tmp_path / "r"))}
-    with pytest.raises(LangevinError, match="Monte-Carlo dropout"):
-        add_models(result, Selection())
+def test_masks_are_not_compared(finished_run):
+    with pytest.raises(LangevinError, match="got masks of Monte-Carlo dropout"):
+        open_posterior(finished_run).evaluate(masks=3, middle=True)

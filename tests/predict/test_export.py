@@ -16,7 +16,7 @@ from langevin.store.records import write_sealed
 from langevin.training.chains import start_chains
 from langevin.training.distil import Teaching, start_student
 from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 from langevin.tasks import open_run_task
 from langevin.training.session import resume, start
 from tests.conftest import TINY
@@ -123,9 +123,9 @@ def test_a_captioner_captions(tmp_path):
 def test_the_card_holds_what_was_measured(finished_run, tmp_path):
     config = export(finished_run, tmp_path / "shared", Selection("backward", 2), float16=True)
     card = (tmp_path / "shared" / "README.md").read_text()
-    direct = evaluate_run(finished_run, "test", Selection("backward", 2))
-    assert config.metrics.averaged_float32 == direct["averaged"]
-    effect = abs(config.metrics.averaged["nll"] - direct["averaged"]["nll"])
+    direct = open_posterior(finished_run, Selection("backward", 2)).evaluate()
+    assert config.metrics.averaged_float32 == direct.averaged.present()
+    effect = abs(config.metrics.averaged["nll"] - direct.averaged.nll)
     assert 0 < effect < 1e-3
     front = card.split("---\n")[1]
     assert "pipeline_tag: text-generation" in front
@@ -137,7 +137,7 @@ def test_the_card_holds_what_was_measured(finished_run, tmp_path):
 
 def test_chains_stay_apart_in_an_exported_folder(two_chains, tmp_path):
     metrics = export(two_chains, tmp_path / "shared").metrics
-    assert metrics.averaged == evaluate_run(two_chains, "test", Selection())["averaged"]
+    assert metrics.averaged == open_posterior(two_chains).evaluate().averaged.present()
     for choice in ({}, {"samples": 2, "select": "backward"}, {"samples": 1, "select": "forward"}, {"samples": 3}):
         ours, theirs = (langevin.load(folder, **choice) for folder in (tmp_path / "shared", two_chains))
         assert [(s.chain, s.step) for s in ours.draws] == [(s.chain, s.step) for s in theirs.draws]

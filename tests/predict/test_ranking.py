@@ -15,7 +15,7 @@ from langevin.predict.ranking import uncertainty_of_run
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 from langevin.tasks.language_model import open_language_task
 from langevin.training.session import start
 from tests.conftest import SENTENCE, TINY
@@ -49,10 +49,10 @@ def random_run(text_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def assert_equals_evaluation(path: Path) -> None:
     """The NLL of last sample and average is that of `evaluate`, to rounding."""
-    made, expected = uncertainty_of_run(path, "test").numbers(), evaluate_run(path, "test", Selection())
+    made, expected = uncertainty_of_run(path, "test").numbers(), open_posterior(path).evaluate()
     assert made["items"] == made["available"]
-    for key in ("single", "averaged"):
-        assert made[key]["nll"] == pytest.approx(expected[key]["nll"], rel=1e-5)
+    for key in ("last", "averaged"):
+        assert made[key]["nll"] == pytest.approx(getattr(expected, key).nll, rel=1e-5)
     parts = made["uncertainty"]
     assert parts["total"] == pytest.approx(parts["aleatoric"] + parts["epistemic"], abs=1e-6)
     assert parts["epistemic"] > 0
@@ -74,9 +74,9 @@ def test_captions_equal_evaluation(captioner: Path) -> None:
 
 def test_sentences_equal_evaluation(classifier: Path) -> None:
     assert_equals_evaluation(classifier)
-    made, expected = uncertainty_of_run(classifier).numbers(), evaluate_run(classifier, "test", Selection())
+    made, expected = uncertainty_of_run(classifier).numbers(), open_posterior(classifier).evaluate()
     for name in ("brier", "ece", "error"):
-        assert made["averaged"][name] == pytest.approx(expected["averaged"][name], abs=1e-6)
+        assert made["averaged"][name] == pytest.approx(expected.averaged.present()[name], abs=1e-6)
 
 
 @pytest.mark.parametrize("block", [1, 2000])
@@ -184,7 +184,7 @@ def test_command_for_each_task(cli, finished_run: Path, classifier: Path, captio
         assert numbers["samples"] == 2
         assert len(numbers["top"]) == 2
     code, out, _ = cli("uncertainty", finished_run, "--tokens", 40, "--quiet")
-    assert f"of {evaluate_run(finished_run, 'test', Selection())['averaged']['tokens']:,} tokens" in out
+    assert f"of {open_posterior(finished_run).evaluate().averaged.items:,} tokens" in out
     code, _, err = cli("uncertainty", finished_run, "--by", "mood")
     assert code == 2
     assert "statistic must be one of" in err

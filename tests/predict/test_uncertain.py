@@ -5,9 +5,8 @@ import torch
 
 from langevin import LangevinError
 from langevin.predict.classification import Classifier
-from langevin.predict.uncertain import learning_curves, mean_states, most_uncertain
+from langevin.predict.uncertain import mean_states, most_uncertain
 from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
 
 
 def test_most_uncertain(classifier_run):
@@ -53,11 +52,3 @@ def test_states_are_means_over_the_samples(classifier_run):
     assert torch.allclose(mean_states(run, sentences), torch.stack(each).mean(0), atol=1e-6)
 
 
-def test_learning_curves(classifier_run):
-    told = learning_curves(classifier_run)
-    assert told["epochs"] == [1.5, 2.0, 2.5, 3.0]
-    assert set(told["curves"]) == {"train", "valid", "test"}
-    assert told["shown"] == "average"
-    plain = evaluate_run(classifier_run, "test", Selection())
-    assert told["curves"]["test"]["single"] == [line["error"] for line in plain["each"]]
-    assert told["curves"]["test"]["average"][-1] == pytest.approx(plain["averaged"]["error"])

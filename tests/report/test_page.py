@@ -17,7 +17,7 @@ from langevin.store.folder import RECIPE
 from langevin.store.listing import MANIFEST
 from langevin.training.chains import start_chains
 from langevin.posterior.selection import BEST, Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 from langevin.training.session import resume, start
 from tests.browser import Browser, find_browser
 from tests.conftest import TINY
@@ -89,9 +89,9 @@ def test_the_page_is_complete(runs: dict[str, Path], task: str) -> None:
     assert len(read.of("img")) == FIGURES[task]
     assert all(image["alt"] and image["src"].startswith("data:image/svg+xml;base64,") for image in read.of("img"))
     assert {link["href"] for link in read.of("a")} == {f"#{h['id']}" for h in read.of("h2")}
-    result = evaluate_run(runs[task], "test", Selection())
-    for score in ("single", "averaged"):
-        assert f"{result[score]['nll']:.4f}" in page
+    result = open_posterior(runs[task]).evaluate()
+    for scores in (result.last, result.averaged):
+        assert f"{scores.nll:.4f}" in page
     assert "burn_in = 1" in page
 
 
@@ -195,11 +195,11 @@ def test_several_chains_make_one_page(tmp_path: Path, tiny) -> None:
 def test_what_validation_chose_is_told_beside(runs: dict[str, Path], tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(runs["language-model"], run)
-    chosen = evaluate_run(run, "test", Selection(BEST))
-    assert chosen["collection"] is not None
+    chosen = open_posterior(run, Selection(BEST))
+    choice = chosen.opened.chosen.choice
     write_report(run, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    told = f"The {chosen['collection']['how']} collection of {chosen['collection']['samples']}, which validation chose"
+    told = f"The {choice.how} collection of {choice.samples}, which validation chose"
     assert told in page
-    assert f"has a mean NLL of {chosen['averaged']['nll']:.4f} nats." in page
+    assert f"has a mean nll of {chosen.evaluate().averaged.nll:.4f} nats." in page
     assert "which validation chose" not in (runs["language-model"] / "report.html").read_text()

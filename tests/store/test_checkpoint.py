@@ -94,9 +94,9 @@ def test_one_that_says_nothing_of_the_run_is_refused(tmp_path, metadata):
 
 def test_a_newer_format_is_refused_by_its_number(tmp_path):
     path = tmp_path / "checkpoint.safetensors"
-    text = json.dumps({"format": 3, "state": "other"})
+    text = json.dumps({"format": 4, "state": "other"})
     path.write_bytes(safetensors.torch.save(TENSORS, metadata={"progress": text}))
-    with pytest.raises(LangevinError, match=r"format 2 or older in .*, got format 3"):
+    with pytest.raises(LangevinError, match=r"format 3 or older in .*, got format 4"):
         load_progress(path)
 
 

@@ -82,8 +82,8 @@ def test_every_changed_byte_is_refused_or_says_the_same(exported, tmp_path, name
 def test_a_newer_format_is_refused_by_its_number(exported, tmp_path):
     copy = shutil.copytree(exported, tmp_path / "e")
     config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps(config | {"format": 3, "pool": []}))
-    with pytest.raises(LangevinError, match=r"format 2 or older in .*config\.json, got format 3"):
+    (copy / "config.json").write_text(json.dumps(config | {"format": 4, "pool": []}))
+    with pytest.raises(LangevinError, match=r"format 3 or older in .*config\.json, got format 4"):
         read_export(copy)
 
 

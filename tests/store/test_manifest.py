@@ -54,7 +54,7 @@ BROKEN = {
     "an item": ({"of": ["a", 7]}, r"of\.1 in .*c\.json to be a valid string, got 7"),
     "a key": ({"best": 1}, r"expected no 'best' in .*c\.json"),
     "nothing": ({"how": None}, r"how in .*c\.json to be a valid string, got None"),
-    "a newer format": ({"format": 7}, r"format 1 or older in .*c\.json, got format 7"),
+    "a newer format": ({"format": 7}, r"format 2 or older in .*c\.json, got format 7"),
     "no number of a format": ({"format": "new"}, r"number of a format for format in .*c\.json"),
     "a checksum": ({"sha256": "0" * 64}, r"c\.json was changed after it was written"),
 }
@@ -164,3 +164,15 @@ def test_a_vocabulary_that_is_none_is_refused(tmp_path, content, said):
     (tmp_path / "vocabulary.json").write_text(content)
     with pytest.raises(LangevinError, match=said):
         read_vocabulary(tmp_path / "vocabulary.json")
+
+
+def test_errors_of_older_formats_were_per_cent(tmp_path):
+    old = {"error": 25.0, "nll": 0.5, "sentences": 8}
+    line = PROGRESS["history"][0] | {"valid": old, "average": old | {"error": 12.5}}
+    upgraded = RunProgress.upgrade(PROGRESS | {"format": 2, "history": [line]})
+    progress = RunProgress.model_validate_json(json.dumps(upgraded))
+    assert progress.history[0].valid == {"error": 0.25, "nll": 0.5, "items": 8}
+    assert progress.history[0].average["error"] == 0.125
+    assert RunProgress.upgrade(progress.to_dict()) == progress.to_dict()
+    (tmp_path / "c.json").write_text(json.dumps(CHOICE))
+    assert read_record(tmp_path / "c.json", Choice).format == 1

@@ -55,7 +55,7 @@ def test_log_probs_are_each_caption_s_words_in_order(tmp_path):
 
 
 def test_perplexity_of_three_words_by_hand(tmp_path):
-    numbers = open_task(tiny_recipe(tmp_path)).metrics(torch.log(torch.tensor([0.5, 0.25, 0.125])), "test")
+    numbers = open_task(tiny_recipe(tmp_path)).scores(torch.log(torch.tensor([0.5, 0.25, 0.125])), "test").present()
     assert math.isclose(numbers["perplexity"], 4.0, rel_tol=1e-6)
     assert numbers["tokens"] == 3
 

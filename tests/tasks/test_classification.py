@@ -13,8 +13,7 @@ from langevin.store.folder import RunFolder
 from langevin.tasks import open_task
 from langevin.tasks.classification import build_classifier, log_probs_of
 from langevin.errors import Interrupted
-from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 from langevin.tasks import open_run_task
 from langevin.training.session import resume, start
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
@@ -39,12 +38,12 @@ def test_metrics_by_hand(small):
     task = open_task(small())
     task.targets["test"] = torch.tensor([0, 1, 2])
     p = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.75, 0.125, 0.125]])
-    numbers = task.metrics(p.log(), "test")
-    assert math.isclose(numbers["error"], 100 / 3)
+    numbers = task.scores(p.log(), "test").present()
+    assert math.isclose(numbers["error"], 1 / 3)
     assert math.isclose(numbers["nll"], (1 + 1 + 3) * math.log(2) / 3, rel_tol=1e-6)
     assert math.isclose(numbers["brier"], (2 * 0.375 + 0.5625 + 0.015625 + 0.765625) / 3, rel_tol=1e-6)
     assert math.isclose(numbers["ece"], 2 / 3 * 0.5 + 1 / 3 * 0.75, rel_tol=1e-6)
-    assert numbers["sentences"] == 3
+    assert numbers["items"] == 3
 
 
 def test_splits_are_disjoint_and_whole_and_do_not_depend_on_the_seed(small):
@@ -119,19 +118,19 @@ def test_it_learns_and_resumes_to_the_same_bits(small, tmp_path, more):
 
 def test_a_run_evaluates_and_can_be_opened_without_its_data(small, tmp_path, questions_file):
     start(small(), tmp_path / "run").run()
-    result = evaluate_run(tmp_path / "run", "test", Selection(), curve=True)
-    assert result["averaged"]["error"] < 50
-    assert set(result["averaged"]) == {"error", "nll", "brier", "ece", "sentences"}
+    result = open_posterior(tmp_path / "run").evaluate(curve=True)
+    assert result.averaged.error < 0.5
+    assert set(result.averaged.present()) == {"error", "nll", "brier", "ece", "items"}
     task = open_run_task(RunFolder(tmp_path / "run"))
-    scored = evaluate_run(tmp_path / "run", "test", Selection(), write_questions(tmp_path / "new.csv"))
-    assert scored["averaged"]["sentences"] == 120
+    scored = open_posterior(tmp_path / "run").evaluate(text=write_questions(tmp_path / "new.csv"))
+    assert scored.averaged.items == 120
     questions_file.unlink()
     folder = RunFolder(tmp_path / "run")
     facts = folder.facts
     model = build_classifier(folder.recipe, len(folder.vocabulary), len(facts["labels"]), facts["embed"])
     folder.store().samples[-1].load_into(model)
     log_p = log_probs_of(model, task.sentences["test"])
-    assert math.isclose(task.metrics(log_p, "test")["nll"], result["single"]["nll"], rel_tol=1e-6)
+    assert math.isclose(task.scores(log_p, "test").nll, result.last.nll, rel_tol=1e-6)
     shares = task.class_counts / task.class_counts.sum()
     torch.testing.assert_close(log_probs_of(model, [torch.tensor([], dtype=torch.long)]).exp()[0], shares)
 
@@ -243,7 +242,7 @@ def a_few_steps_of_trec(method, path, step, sentences):
     times = [f"epochs={5 * step}", f"burn_in={2 * step}", f"sample_every={step}"]
     trainer = start(load_recipe(f"trec-{method}", ["hidden=8", "threads=1", *times]), path)
     trainer.run()
-    assert evaluate_run(path, "test", Selection())["averaged"]["sentences"] == sentences
+    assert open_posterior(path).evaluate().averaged.items == sentences
     assert resume(path).finished
     return trainer
 

@@ -10,7 +10,7 @@ from langevin.tasks import open_task
 def test_perplexity_of_three_tokens_by_hand(tiny):
     task = open_task(tiny())
     log_p = torch.log(torch.tensor([0.5, 0.25, 0.125]))
-    numbers = task.metrics(log_p, "test")
+    numbers = task.scores(log_p, "test").present()
     assert math.isclose(numbers["nll"], 2 * math.log(2), rel_tol=1e-6)  # (1 + 2 + 3)/3 bits
     assert math.isclose(numbers["perplexity"], 4.0, rel_tol=1e-6)
     assert numbers["tokens"] == 3

@@ -18,7 +18,7 @@ from langevin.store.folder import RunFolder
 from langevin.store.records import write_sealed
 from langevin.training.chains import recipe_of_chain, resume_chains, start_chains
 from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 from langevin.tasks import open_run_task
 from langevin.training.session import resume, start
 from tests.conftest import SET, TINY
@@ -87,10 +87,10 @@ def test_how_many_of_each_chain_make_a_total(chains_run, finished_run):
 
 
 def test_evaluation_averages_over_chains_and_within(chains_run):
-    result = evaluate_run(chains_run, "test", Selection(), curve=True)
-    alone = [evaluate_run(chains_run / f"chain-{k}", "test", Selection(), curve=True) for k in range(2)]
-    assert [c["averaged"] for c in result["chains"]] == [r["averaged"] for r in alone]
-    assert [e["chain"] for e in result["each"]] == [0] * 4 + [1] * 4
+    result = open_posterior(chains_run).evaluate(curve=True)
+    alone = [open_posterior(chains_run / f"chain-{k}").evaluate(curve=True) for k in range(2)]
+    assert [c.scores for c in result.chains] == [r.averaged for r in alone]
+    assert [e.chain for e in result.each] == [0] * 4 + [1] * 4
     folder, mean = RunFolder(chains_run), LogMean()
     task = open_run_task(folder)
     model = task.build_model()
@@ -98,13 +98,13 @@ def test_evaluation_averages_over_chains_and_within(chains_run):
         for sample in chain.store().read():
             sample.load_into(model)
             mean.add(task.log_probs(model, "test"))
-    assert result["averaged"]["nll"] == pytest.approx(task.metrics(mean.value(), "test")["nll"], rel=1e-6)
-    assert result["samples"] == 8
-    assert result["trained"]["chains"] == 2
-    assert result["trained"]["steps"] == sum(r["trained"]["steps"] for r in alone)
-    pair = evaluate_run(chains_run, "test", Selection("backward", 2))["averaged"]["nll"]
-    assert result["curve"]["backward"][1] == pytest.approx(pair, rel=1e-6)
-    assert [len(scores) for scores in result["curve"].values()] == [4, 4, 4]
+    assert result.averaged.nll == pytest.approx(task.scores(mean.value(), "test").nll, rel=1e-6)
+    assert result.samples == 8
+    assert result.steps == sum(r.steps for r in alone)
+    assert result.seconds == pytest.approx(sum(r.seconds for r in alone))
+    pair = open_posterior(chains_run, Selection("backward", 2)).evaluate().averaged.nll
+    assert result.curve["backward"][1] == pytest.approx(pair, rel=1e-6)
+    assert [len(scores) for scores in result.curve.values()] == [4, 4, 4]
 
 
 def test_commands_take_a_folder_of_chains(cli, chains_run):

@@ -8,13 +8,12 @@ import torch
 
 import langevin
 from langevin.errors import LangevinError
-from langevin.predict.compare import add_models
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.training.distil import Teaching, start_student
 from langevin.errors import Interrupted
 from langevin.posterior.selection import Selection
-from langevin.predict.evaluation import evaluate_run
+from langevin.predict.load import open_posterior
 from langevin.training.session import resume, start
 from tests.sentences import TINY_CLASSIFIER, write_questions
 from tests.tiny_captions import tiny_recipe
@@ -42,10 +41,10 @@ def test_a_student_learns_what_the_average_says(finished_run, tmp_path):
     trainer.run()
     assert distance(trainer.model) < 0.3 * distance(plain)
     assert len(trainer.store) == 1
-    result = evaluate_run(finished_run, "test", Selection())
-    rows = {row["model"]: row for row in add_models(result, Selection(), student=tmp_path / "s")["models"]}
-    assert rows["student s"]["passes"] == 1
-    assert rows["student s"]["nll"] == pytest.approx(evaluate_run(tmp_path / "s", "test", Selection())["single"]["nll"])
+    result = open_posterior(finished_run).evaluate(student=tmp_path / "s")
+    student = {row.model: row for row in result.models}["student s"]
+    assert student.passes == 1
+    assert student.scores.nll == pytest.approx(open_posterior(tmp_path / "s").evaluate().last.nll)
 
 
 @pytest.mark.parametrize("generated", [0, 90])
@@ -96,9 +95,9 @@ def test_classifiers_and_captioners_are_distilled(tmp_path):
     start(tiny_recipe(tmp_path), tmp_path / "i").run()
     for run in ("c", "i"):
         trainer = teach(tmp_path / run, tmp_path / f"{run}-student", epochs=2)
-        result = evaluate_run(tmp_path / run, "test", Selection())
-        rows = add_models(result, Selection(), student=tmp_path / f"{run}-student")["models"]
-        assert rows[-1]["nll"] < rows[0]["nll"] + 0.1
+        student = tmp_path / f"{run}-student"
+        rows = open_posterior(tmp_path / run).evaluate(student=student).models
+        assert rows[-1].scores.nll < rows[0].scores.nll + 0.1
         assert len(trainer.store) == 1
     with pytest.raises(LangevinError, match="only language models"):
         teach(tmp_path / "c", tmp_path / "no", Teaching(generated=5))

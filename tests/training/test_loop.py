@@ -130,15 +130,15 @@ def test_samples_are_taken_on_schedule(tiny, tmp_path):
 
 
 def test_running_average_is_that_of_the_stored_samples(finished_run):
-    from langevin.tasks.scoring import evaluate
+    from langevin.tasks.scoring import score_samples
 
     run = RunFolder(finished_run)
     task = open_run_task(run)
-    result = evaluate(task, task.build_model(), run.store().read(), "valid")
-    assert math.isclose(result["averaged"]["nll"], run.progress().history[-1].average["nll"], rel_tol=1e-6)
+    result = score_samples(task, task.build_model(), run.store().read(), "valid")
+    assert math.isclose(result.averaged.scores.nll, run.progress().history[-1].average["nll"], rel_tol=1e-6)
     assert result["single"]["nll"] == result["each"][-1]["nll"]
     mean_nll = sum(e["nll"] for e in result["each"]) / len(result["each"])
-    assert result["averaged"]["nll"] < mean_nll  # Jensen
+    assert result.averaged.scores.nll < mean_nll  # Jensen
 
 
 def test_early_stopping_watches_the_running_average(tiny, tmp_path):

@@ -17,7 +17,8 @@ from ..report.terminal import table
 from ..store.folder import RECIPE, RunFolder
 from ..training.loop import Trainer
 from ..posterior.selection import Selection
-from ..predict.evaluation import evaluate_run
+from ..predict.load import open_posterior
+from ..report.tables import gain_in_words
 from ..tasks.language_model import open_language_task
 from ..training.session import resume, start
 from ..posterior.selection import resolve
@@ -44,15 +45,16 @@ def run_demo(out: Path, overrides: list[str], train: Callable[[Trainer, str], No
             trainer = start(load_recipe("demo", [*overrides, *(twin if label == "optimiser" else [])]), folder)
         if not trainer.finished:
             train(trainer, f"{label:9}")
-    results = {label: evaluate_run(folder, "test", EVERYTHING) for label, folder in folders.items()}
+    results = {label: open_posterior(folder, EVERYTHING).evaluate("test")
+               for label, folder in folders.items()}
     text = write(folders["sampler"])
     nll = {
-        "optimiser, last weights": results["optimiser"]["single"]["nll"],
-        "sampler, last sample": results["sampler"]["single"]["nll"],
-        "sampler, average": results["sampler"]["averaged"]["nll"],
-        "optimiser, average": results["optimiser"]["averaged"]["nll"],
+        "optimiser, last weights": results["optimiser"].last.nll,
+        "sampler, last sample": results["sampler"].last.nll,
+        "sampler, average": results["sampler"].averaged.nll,
+        "optimiser, average": results["optimiser"].averaged.nll,
     }
-    samples = results["sampler"]["samples"]
+    samples = results["sampler"].samples
     rows = [
         ("RMSprop, the last weights", f"{nll['optimiser, last weights']:.4f}"),
         (f"RMSprop, {samples} snapshots averaged", f"{nll['optimiser, average']:.4f}"),
@@ -61,6 +63,7 @@ def run_demo(out: Path, overrides: list[str], train: Callable[[Trainer, str], No
     ]
     page = Group(
         table("War and Peace, unseen text: negative log-likelihood in nats per byte", ("model", "nll"), rows),
+        Text(f"pSGLD: {gain_in_words(results['sampler'])}"),
         Text(f"\n{textwrap.fill(text, 100)}\n", style="italic"),
         Text(
             f"The runs are in {out}. Next:\n"

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..predict.caption_scores import add_caption_scores, check_request
+from ..predict.caption_scores import caption_metrics, check_request
 from ..predict.captioning import BeamSettings
 from ..predict.classification import Classifier
-from ..predict.compare import add_models
 from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import write_netcdf
+from ..predict.load import open_posterior
 from ..predict.ranking import TOKENS, uncertainty_of_run
+from ..predict.results import Evaluation
 from ..predict.uncertain import most_uncertain
 from ..report.diagnosis import diagnosis_page
 from ..report.figures import refuse_figure
 from ..report.progress import Bars
 from ..report.sentences import draw_landscape
-from ..report.summary import curve_table, evaluation_table, models_table
-from ..report.terminal import messages, screen
+from ..report.tables import (
+    curve_table,
+    evaluation_tables,
+    gain_in_words,
+    models_table,
+    unfinished_in_words,
+)
+from ..report.terminal import messages, screen, text_table
 from ..report.uncertain import uncertainty_page
 from ..posterior.selection import Selection
-from ..predict.evaluation import evaluate_run
 from .app import (
     Discard,
     Folder,
@@ -82,24 +89,29 @@ def evaluate(
             folder, captions, search, text=text, mc_dropout=mc_dropout, overwrite=overwrite
         )
     with Bars(quiet or as_json) as progress:
-        result = evaluate_run(
-            folder, split, selection, text, progress, curve=curve, mc_dropout=mc_dropout
-        )
+        result = open_posterior(folder, selection, progress).evaluate(
+            split, text=text, curve=curve, masks=mc_dropout, middle=weight_average,
+            student=student, progress=progress,
+        )  # fmt: skip
         if captions is not None:
-            result = add_caption_scores(result, selection, search, captions, progress)
-        if weight_average or student is not None:
-            result = add_models(result, selection, text, student, progress)
-    say_skipped(result["skipped"])
-    for note in result.get("notes", []):
+            found = caption_metrics(folder, result.split, selection, search, captions, progress)
+            result = replace(result, captions=found)
+    say_skipped(result.skipped)
+    print(json.dumps(result.to_dict())) if as_json else show_evaluation(result)
+
+
+def show_evaluation(result: Evaluation) -> None:
+    """All tables, then in words whether averaging helped."""
+    for note in result.captions.notes if result.captions else ():
         messages.print(note, style="yellow", soft_wrap=True)
-    if as_json:
-        print(json.dumps(result))
-    else:
-        screen.print(evaluation_table(result))
-        if curve:
-            screen.print(curve_table(result["curve"]))
-        if "models" in result:
-            screen.print(models_table(result["models"]))
+    sheets = evaluation_tables(result)
+    sheets += [curve_table(result.curve, result.score)] if result.curve else []
+    sheets += [models_table(result.models)] if result.models else []
+    for sheet in sheets:
+        screen.print(text_table(sheet))
+    screen.print(gain_in_words(result), soft_wrap=True)
+    if unfinished := unfinished_in_words(result):
+        messages.print(unfinished, style="yellow", soft_wrap=True)
 
 
 @app.command(epilog=example("langevin uncertainty runs/my --top 5"))

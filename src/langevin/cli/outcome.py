@@ -11,9 +11,11 @@ from rich.console import Group
 from rich.text import Text
 
 from ..predict.classification import imbalance
+from ..predict.load import open_posterior
 from ..report.chains import chains_table
 from ..report.progress import Bars, ChainsProgress, TrainingProgress
 from ..report.summary import run_summary
+from ..report.tables import cell, gain_in_words, heading, shown_number
 from ..report.terminal import duration, messages, screen, table
 from ..store.folder import RunFolder
 from ..training.chains import resume_chains
@@ -24,6 +26,7 @@ from ..training.members import add_members, wants_members
 from ..training.session import train_until_done
 from ..store.manifest import Choice
 from ..store.members import COUNTED, MembersRecord
+from ..tasks import Task
 from ..tasks.choice import choose_by_validation
 
 NEXT = {
@@ -61,6 +64,7 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
         print(json.dumps(summary))
         return
     screen.print(outcome_table(trainer, folder, best, members))
+    say_gain(folder, quiet, trainer.task)
     say_next(folder, "evaluate", *NEXT[trainer.task.name], "show")
 
 
@@ -69,16 +73,16 @@ def outcome_table(
 ) -> Group:
     """What validation says of the samples, of their average, and of what joined them."""
     last = next(line for line in reversed(trainer.history) if line.average)
-    average, score = last.average or {}, trainer.task.score
+    score = trainer.task.score
     rows = [
-        ("last sample", f"{last.valid[score]:.4f}"),
-        (f"average of {trainer.running.count} samples", f"{average[score]:.4f}"),
+        ("last sample", cell(last.valid, score)),
+        (f"average of {trainer.running.count} samples", cell(last.average or {}, score)),
     ]
     if best:
         named = f"best collection: {best.how}, {best.samples} samples"
-        rows.append((named, f"{best.score:.4f}"))
-    title = f"{folder}: validation {score} after {duration(trainer.seconds)}"
-    return table(title, ("model", score), [*rows, *members_rows(members)])
+        rows.append((named, shown_number(score, float(best.score))))
+    title = f"{folder}: validation after {duration(trainer.seconds)}"
+    return table(title, ("model", heading(score)), [*rows, *members_rows(members)])
 
 
 def choose_collection(folder: RunFolder, quiet: bool) -> Choice | None:
@@ -150,6 +154,7 @@ def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: boo
         screen.print(
             table(f"{folder.path}: validation nll", ("model", "nll"), members_rows(members))
         )
+    say_gain(folder.path, quiet)
     say_next(folder.path, "evaluate", *NEXT[folder.recipe.task], "diagnose", "show")
 
 
@@ -158,6 +163,17 @@ def say_imbalance(folder: RunFolder) -> None:
     said = imbalance(folder.facts) if folder.recipe.task == "classify" else None
     if said:
         messages.print(Text(said, style="yellow"), soft_wrap=True)
+
+
+def say_gain(folder: Path, quiet: bool, task: Task | None = None) -> None:
+    """Did sampling help? On validation, of the samples that commands will average."""
+    if PARENT in os.environ:  # the chains are told of together
+        return
+    with Bars(quiet) as progress:
+        posterior = open_posterior(folder, progress=progress)
+        if task is not None:
+            posterior.data = task  # which need not be read again
+        screen.print(gain_in_words(posterior.evaluate("valid", progress=progress)), soft_wrap=True)
 
 
 def say_next(folder: Path, *commands: str) -> None:

@@ -119,17 +119,20 @@ def fit_weights(log_p: Tensor) -> Tensor:
     return weights / weights.sum()
 
 
-def paired_gain(nll: Tensor, baseline: Tensor) -> tuple[float, float | None]:
+def paired_gain(
+    nll: Tensor, baseline: Tensor, *, in_order: bool = True
+) -> tuple[float, float | None]:
     """By how much nll is below the baseline, in the mean, and the standard error of that.
 
-    Both are of the same tokens of a text, in order. Neighbours depend on one another, so that the
-    error is that over blocks of the text; None where there are too few.
+    Both are of the same items. Tokens of a text stand in order and depend on their neighbours, so
+    that the error is that over blocks of the text; that of other items is over each of them. None
+    where there are too few.
     """
     if nll.shape != baseline.shape or nll.dim() != 1 or not len(nll):
         raise LangevinError(f"expected two vectors over the same tokens, got {list(nll.shape)} and "
                             f"{list(baseline.shape)}; score both on one text")
     difference = baseline.double() - nll.double()
-    count = min(BLOCKS, len(nll) // SHORTEST)
+    count = min(BLOCKS, len(nll) // SHORTEST) if in_order else len(nll)
     mean = difference.mean().item()
     if count < 2:
         return mean, None

@@ -34,3 +34,18 @@ class Scores(Result):
     """Expected calibration error, 0 to 1."""
     unknown_share: float | None = None
     """Share of the words or characters that are <unk>, 0 to 1."""
+
+    def present(self) -> dict[str, float]:
+        """The numbers that there are, by their names."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class SampleScores(Result):
+    """One stored sample, or the average of one chain."""
+
+    scores: Scores
+    chain: int
+    step: int | None = None
+    """Of one sample."""
+    samples: int = 1

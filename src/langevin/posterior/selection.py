@@ -6,7 +6,7 @@ validation chose when training ended, its choice is the default; reading evaluat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import LangevinError
@@ -95,7 +95,7 @@ def names_of(samples: list[Sample]) -> tuple[str, ...]:
     return tuple(f"{sample.chain}:{sample.sha256}" for sample in samples)
 
 
-def best_of(curves: dict[str, list[float]], fewest: int = 1) -> tuple[str, int]:
+def best_of(curves: Mapping[str, Sequence[float]], fewest: int = 1) -> tuple[str, int]:
     """Where the least score of all collections is, and with how many samples.
 
     At least `fewest` of them, as far as there are so many.

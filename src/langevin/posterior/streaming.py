@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..errors import LangevinError
 from .calibration import Reliability, accuracy, reliability
+from .scores import Scores
 from .uncertainty import ItemSummary, Predictive, check_classes, check_log_probs
 
 ENTRIES = 1 << 20
@@ -35,17 +36,14 @@ class ItemScores:
     correct: Tensor
     """Whether the largest probability was given to what was observed."""
 
-    def metrics(self) -> dict[str, float]:
-        """NLL in nats per item, Brier score, error in per cent, ECE.
-
-        Σ_c (p(c) − [c = y])² = Σ_c p(c)² − 2p(y) + 1.
-        """
+    def scores(self) -> Scores:
+        """Σ_c (p(c) − [c = y])² = Σ_c p(c)² − 2p(y) + 1 is the Brier score."""
         log_p = self.log_probability.double()
         brier = self.squares.double() - 2 * log_p.exp() + 1
-        return {
-            "nll": -log_p.mean().item(), "brier": brier.mean().item(),
-            "error": 100 * (1 - accuracy(self.correct)), "ece": self.reliability().ece,
-        }  # fmt: skip
+        return Scores(
+            nll=-log_p.mean().item(), items=len(log_p), brier=brier.mean().item(),
+            error=1 - accuracy(self.correct), ece=self.reliability().ece,
+        )  # fmt: skip
 
     def reliability(self) -> Reliability:
         return reliability(self.confidence, self.correct)

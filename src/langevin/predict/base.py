@@ -5,35 +5,20 @@ The data of its training are opened only by what asks about a split, and then on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from ..data.vocabulary import Vocabulary
 from ..posterior.ensemble import Ensemble
-from ..posterior.selection import Chosen
-from ..recipe import Recipe
-from ..store.folder import RunFolder
+from ..process import SILENT, Progress
 from ..store.samples import Sample
 from ..tasks import Task, model_of, open_task
-
-
-@dataclass(frozen=True)
-class Opened:
-    """What the door read of a folder."""
-
-    path: Path
-    recipe: Recipe
-    vocabulary: Vocabulary
-    facts: dict[str, Any]
-    chosen: Chosen
-    """The samples that are averaged."""
-    folder: RunFolder | None = None
-    """None for an exported one."""
+from .evaluation import evaluate_samples
+from .opened import Opened
+from .results import Evaluation
 
 
 class Posterior:
@@ -68,6 +53,25 @@ class Posterior:
     def has_chains(self) -> bool:
         """Whether the samples are of several chains."""
         return len({sample.chain for sample in self.draws}) > 1
+
+    def evaluate(
+        self, split: str = "test", *, text: Path | None = None, curve: bool = False,
+        masks: int | None = None, middle: bool = False, student: Path | None = None,
+        see: Callable[[Tensor], None] = lambda log_probs: None, progress: Progress = SILENT,
+    ) -> Evaluation:
+        """Scores on a split of the data it was trained on, or on another text.
+
+        Of the last sample, of the best single one by validation, and of the average, with the gain
+        of averaging and its standard error. `curve` adds the score of every collection of samples,
+        `middle` the one network whose weights are the mean of all, beside the others and with
+        what each costs, `student` a distilled run beside these.
+        `masks` averages that many dropout masks of the last sample instead of the samples. `see` is
+        shown the log-probabilities of each sample.
+        """
+        return evaluate_samples(
+            self.opened, self.data, self.model, split, text=text, curve=curve, masks=masks,
+            middle=middle, student=student, see=see, progress=progress,
+        )  # fmt: skip
 
     def __len__(self) -> int:
         """How many samples are averaged."""

@@ -17,13 +17,14 @@ from .captioning import BeamSettings, CaptionPosterior, sentence
 from .load import open_as
 from .coco import CocoScores, evaluate_captions, write_coco_results
 from ..process import Progress, SILENT
+from .results import CaptionMetrics
 
 
 def check_request(
     run: Path, out: Path, search: BeamSettings, *, text: Path | None = None, mc_dropout: int | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Refuse what `add_caption_scores` could not do after an evaluation, before that takes its time."""
+    """Refuse what `caption_metrics` could not do after an evaluation, before that takes its time."""
     open_as(CaptionPosterior, run)
     search.check()
     if text is not None:
@@ -59,24 +60,25 @@ def check_target(out: Path, *, overwrite: bool) -> None:
 
 def files_of(out: Path) -> dict[str, Path]:
     """Where the captions of each model go: to the file named, and those of the last sample beside it."""
-    return {"averaged": out, "single": out.with_name(f"{out.stem}-last{out.suffix}")}
+    return {"averaged": out, "last": out.with_name(f"{out.stem}-last{out.suffix}")}
 
 
-def add_caption_scores(
-    result: dict[str, Any], selection: Selection, search: BeamSettings, out: Path, progress: Progress = SILENT
-) -> dict[str, Any]:
-    """The result of an evaluation with the COCO metrics added to `single` and `averaged`.
+def caption_metrics(
+    run: Path, split: str, selection: Selection, search: BeamSettings, out: Path,
+    progress: Progress = SILENT,
+) -> CaptionMetrics:
+    """COCO's metrics of the captions of a split by the last sample and by the average.
 
-    The captions go to `out` and, those of the last sample, to the same name with `-last`, in COCO's results format,
-    before they are scored: nothing is lost when a metric fails.
+    The captions go to `out` and, those of the last sample, to the same name with `-last`, in COCO's
+    results format, before they are scored: nothing is lost when a metric fails.
     """
-    refuse_masks(result.get("mc_dropout"))
-    run, files = open_as(CaptionPosterior, result["run"], selection), files_of(out)
-    models = {"averaged": run.draws, "single": run.draws[-1:]}
-    scores = score_models(run, result["split"], models, search, files, progress)
-    return result | {kind: result[kind] | scores[kind].metrics for kind in scores} | {
-        "captions": {kind: str(path) for kind, path in files.items()}, **facts_of(scores, search),
-    }
+    captioner, files = open_as(CaptionPosterior, run, selection), files_of(out)
+    models = {"averaged": captioner.draws, "last": captioner.draws[-1:]}
+    scores = score_models(captioner, split, models, search, files, progress)
+    return CaptionMetrics(
+        last=scores["last"].metrics, averaged=scores["averaged"].metrics,
+        files={kind: str(path) for kind, path in files.items()}, **facts_of(scores, search),
+    )
 
 
 def score_models(

@@ -1,13 +1,13 @@
-"""One sample, the average, the average of the weights and a student side by side on one split, with what each costs."""
+"""One sample, the average, the mean of the weights and a student beside each other, with costs."""
 
 from __future__ import annotations
 
 import copy
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,66 +15,68 @@ from torch import Tensor, nn
 from ..errors import LangevinError
 from ..posterior.average import LogMean, members_of
 from ..posterior.calibration import ece
+from ..posterior.scores import Scores
 from ..posterior.swag import weight_average
+from ..process import SILENT, Progress, prepare_device
 from ..store.folder import RunFolder
-from ..store.samples import name_of_last
+from ..store.samples import Sample, name_of_last
 from ..store.weights import load_weights
 from ..tasks import Task, model_of
-from ..process import prepare_device
-from ..posterior.selection import Selection
-from ..tasks import open_run_task
-from ..process import Progress, SILENT
-from ..posterior.selection import resolve
-from ..tasks.choice import choosing
+from ..tasks.scoring import SplitScores
+from .opened import Opened
+from .results import ModelScores
 
 
-def add_models(
-    result: dict[str, Any], selection: Selection, text: Path | None = None, student: Path | None = None,
-    progress: Progress = SILENT,
-) -> dict[str, Any]:
-    """The result of an evaluation with `models` added: what each says, its calibration, and its cost.
+def models_beside(
+    opened: Opened, task: Task, model: nn.Module, split: str, found: SplitScores, *,
+    student: Path | None, progress: Progress = SILENT,
+) -> tuple[ModelScores, ...]:
+    """What each model says of a split, its calibration, and its cost.
 
-    `passes` are forward passes for each item, `seconds_per_1000` is measured on whole batches of the split, every class
-    included. `gap_closed` is the share of the difference in NLL between the mean single sample (0) and the average (1).
+    `found` has the scores of the single samples and of their average.
     """
-    if result["mc_dropout"]:
-        raise LangevinError("expected samples to compare, got masks of Monte-Carlo dropout; leave --mc-dropout out")
-    folder = RunFolder(result["run"])
-    samples = resolve(folder, selection, choosing(progress)).samples
-    task = open_run_task(folder)
-    split = task.add_file(text) if text is not None else result["split"]
-    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
+    samples = opened.chosen.samples
+    last, average = name_of_last(opened.chosen.how), f"average of {len(samples)}"
+    members = {last: members_of(model, samples[-1:]), average: members_of(model, samples)}
+    label, mean = weights_averaged(model, samples)
+    members[label] = [mean]
+    if student is not None:
+        members[f"student {student.name}"] = students(student, opened)
+    known = {last: found.last.scores, average: found.averaged.scores}
+    rows = [ModelScores("mean of single samples", mean_scores([e.scores for e in found.each]), 1)]
+    advance = progress.begin(len(members))
+    for name, models in members.items():
+        numbers = known.get(name) or scores_of(task, models, split)
+        confidence, correct, seconds = answers(task, models, split)
+        calibrated = replace(numbers, ece=ece(confidence, correct))
+        rows.append(ModelScores(name, calibrated, len(models), median(seconds)))
+        advance()
+    single, whole = rows[0].scores.nll, found.averaged.scores.nll
+    if abs(single - whole) <= 1e-9:
+        return tuple(rows)
+    return tuple(replace(row, gap_closed=(single - row.scores.nll) / (single - whole))
+                 for row in rows)
+
+
+def weights_averaged(model: nn.Module, samples: Sequence[Sample]) -> tuple[str, nn.Module]:
+    """One network: the mean of the weights, which of several chains would be no network at all."""
     own = [sample for sample in samples if sample.chain == samples[-1].chain]
     middle = copy.deepcopy(model)
     load_weights(middle, weight_average(own), "the average of the weights")
-    label = "weights averaged" + (f" (chain {own[0].chain})" if len(own) < len(samples) else "")
-    last = name_of_last(result["select"])
-    members = {last: members_of(model, samples[-1:]), f"average of {len(samples)}": members_of(model, samples)}
-    members[label] = [middle]
-    if student is not None:
-        members[f"student {student.name}"] = students(student, folder, selection.skip_damaged)
-    numbers = {last: result["single"], f"average of {len(samples)}": result["averaged"]}
-    advance = progress.begin(len(members))
-    rows: list[dict[str, Any]] = [{"model": "mean of single samples", "passes": 1, **mean_metrics(result["each"])}]
-    for name, models in members.items():
-        rows.append({"model": name, "passes": len(models), **(numbers.get(name) or scores(task, models, split))})
-        rows[-1] |= calibration_and_cost(task, models, split)
-        advance()
-    single, average = rows[0]["nll"], result["averaged"]["nll"]
-    for row in rows:
-        row["gap_closed"] = (single - row["nll"]) / (single - average) if abs(single - average) > 1e-9 else None
-    return result | {"models": rows}
+    chain = f" (chain {own[0].chain})" if len(own) < len(samples) else ""
+    return f"weights averaged{chain}", middle
 
 
-def students(path: Path, teacher: RunFolder, skip_damaged: bool = False) -> list[nn.Module]:
+def students(path: Path, teacher: Opened) -> list[nn.Module]:
     """The samples of another run, refused when they speak of other words or classes."""
-    folder = RunFolder(path)
+    folder, run = RunFolder(path), teacher.recipe.run
     refuse_other_words(folder, teacher)
-    model = model_of(folder.recipe, folder.vocabulary, folder.facts).to(prepare_device(teacher.recipe.run.device, teacher.recipe.run.threads))
-    return members_of(model, folder.store(skip_damaged=skip_damaged).read())
+    model = model_of(folder.recipe, folder.vocabulary, folder.facts)
+    store = folder.store(skip_damaged=bool(teacher.chosen.skipped))
+    return members_of(model.to(prepare_device(run.device, run.threads)), store.read())
 
 
-def refuse_other_words(folder: RunFolder, teacher: RunFolder) -> None:
+def refuse_other_words(folder: RunFolder, teacher: Opened) -> None:
     """Predictions can be compared only over the same tokens, or the same classes."""
     facts = ("labels", "tokens", "feature_width")
     ours, theirs = folder.facts, teacher.facts
@@ -90,25 +92,20 @@ def refuse_other_words(folder: RunFolder, teacher: RunFolder) -> None:
         )
 
 
-def mean_metrics(each: list[dict[str, Any]]) -> dict[str, float]:
+def mean_scores(each: Sequence[Scores]) -> Scores:
     """The mean of each number over single samples."""
-    names = [name for name in each[0] if name not in ("step", "chain")]
-    values = {name: [numbers[name] for numbers in each] for name in names}
-    return {name: v[0] if len(set(v)) == 1 else sum(v) / len(v) for name, v in values.items()}
+    names = each[0].present()
+    values = {name: [scores.present()[name] for scores in each] for name in names}
+    means = {name: sum(v) / len(v) for name, v in values.items() if name != "items"}
+    return Scores(items=each[0].items, **means)
 
 
-def scores(task: Task, models: Sequence[nn.Module], split: str) -> dict[str, float]:
-    """Metrics of the averaged probabilities of some models."""
+def scores_of(task: Task, models: Sequence[nn.Module], split: str) -> Scores:
+    """Of the averaged probabilities of some models."""
     mean = LogMean()
     for model in models:
         mean.add(task.log_probs(model, split))
-    return task.metrics(mean.value(), split)
-
-
-def calibration_and_cost(task: Task, models: Sequence[nn.Module], split: str) -> dict[str, float]:
-    """Expected calibration error of the averaged answer, and the seconds that 1000 answers take: the median batch's."""
-    confidence, correct, seconds = answers(task, models, split)
-    return {"ece": ece(confidence, correct), "seconds_per_1000": 1000 * median(seconds)}
+    return task.scores(mean.value(), split)
 
 
 @torch.no_grad()

@@ -93,10 +93,10 @@ def trained(model: nn.Module) -> dict[str, nn.Parameter]:
 def predictions(task: Task, model: nn.Module, split: str, probes: int) -> dict[str, Any]:
     """The mean log-likelihood of the split and log-probabilities at evenly spaced places of it."""
     log_probs = task.log_probs(model, split)
-    metrics = task.metrics(log_probs, split)
+    scores = task.scores(log_probs, split)
     flat = log_probs.flatten()
     where = sorted({round((i + 0.5) * len(flat) / probes - 0.5) for i in range(min(probes, len(flat)))})
-    return {"held_out": -metrics.get("nll", metrics[task.score]), "probes": flat[where].double().numpy(),
+    return {"held_out": -scores.nll, "probes": flat[where].double().numpy(),
             "places": tuple(where)}
 
 

@@ -18,7 +18,7 @@ from ..store.export import (
 )
 from ..store.folder import RunFolder
 from ..store.samples import Sample
-from ..tasks.scoring import evaluate
+from ..tasks.scoring import score_samples
 from ..process import prepare_device
 from ..posterior.selection import Selection
 from ..tasks import open_run_task
@@ -67,11 +67,12 @@ def measured(
     split = "test" if "test" in task.splits else "valid"
     model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
     advance = progress.begin(len(written) + len(before))
-    now = evaluate(task, model, written, split, advance)
-    whole = evaluate(task, model, before, split, advance)["averaged"] if before else None
+    now = score_samples(task, model, written, split, advance)
+    whole = score_samples(task, model, before, split, advance) if before else None
     return ExportMetrics(
         split=split, source="evaluated when it was exported", samples=len(written),
-        single=now["single"], averaged=now["averaged"], averaged_float32=whole,
+        last=now.last.scores.present(), averaged=now.averaged.scores.present(),
+        averaged_float32=whole.averaged.scores.present() if whole else None,
     )
 
 
@@ -83,5 +84,5 @@ def noted(folder: RunFolder) -> ExportMetrics | None:
         return None
     return ExportMetrics(
         split="valid", source="noted while training, all samples", samples=len(lines),
-        single=lines[-1].valid, averaged=lines[-1].average or {},
+        last=lines[-1].valid, averaged=lines[-1].average or {},
     )

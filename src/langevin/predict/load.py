@@ -15,10 +15,11 @@ from ..store.folder import RECIPE, SAMPLES, RunFolder
 from ..store.replacement import CONFIG
 from ..store.samples import SampleStore
 from ..tasks.choice import choosing
-from .base import Opened, Posterior
+from .base import Posterior
 from .captioning import CaptionPosterior
 from .classification import ClassificationPosterior
 from .language import LanguagePosterior
+from .opened import Opened
 
 P = TypeVar("P", bound=Posterior)
 

@@ -65,7 +65,8 @@ class RunUncertainty:
         return {
             "task": self.task, "run": self.run, "split": self.split, "unit": self.unit, "samples": self.samples,
             "items": self.items, "available": self.available, "by": self.by, "uncertainty": means,
-            "single": self.predictions.last.metrics(), "averaged": self.predictions.averaged.metrics(),
+            "last": self.predictions.last.scores().to_dict(),
+            "averaged": self.predictions.averaged.scores().to_dict(),
             "top": without_nan(self.top), "skipped": self.skipped,
         }
 

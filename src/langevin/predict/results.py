@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..posterior.scores import Result, Scores
+from ..posterior.scores import Result, SampleScores, Scores
 
 
 @dataclass(frozen=True)
@@ -106,17 +106,6 @@ class PictureCaptions(Result):
 
 
 @dataclass(frozen=True)
-class SampleScores(Result):
-    """One stored sample, or the average of one chain."""
-
-    scores: Scores
-    chain: int
-    step: int | None = None
-    """Of one sample."""
-    samples: int = 1
-
-
-@dataclass(frozen=True)
 class ModelScores(Result):
     """A model beside the samples: the mean of their weights, a student."""
 
@@ -131,6 +120,22 @@ class ModelScores(Result):
 
 
 @dataclass(frozen=True)
+class CaptionMetrics(Result):
+    """How near captions found by beam search come to those that people wrote, by COCO's metrics."""
+
+    last: dict[str, float]
+    averaged: dict[str, float]
+    files: dict[str, str]
+    """Where the captions of each lie."""
+    beam: int
+    length_power: float
+    max_length: int
+    tokenizer: str
+    notes: tuple[str, ...] = ()
+    """What must be known of the numbers."""
+
+
+@dataclass(frozen=True)
 class Evaluation(Result):
     """Scores on a split: of the last sample, of the best single one, of the average."""
 
@@ -142,7 +147,9 @@ class Evaluation(Result):
     score: str
     """The number that validation watches."""
     how: str
-    """Which samples were averaged."""
+    """Which samples were averaged: a collection, or "best"."""
+    why: str
+    """The same in words."""
     samples: int
     temperature: float | None
     last: Scores
@@ -169,6 +176,9 @@ class Evaluation(Result):
     steps: int = 0
     seconds: float = 0.0
     """What the samples cost to draw, summed over the chains."""
+    finished: bool = True
+    """False where the run was interrupted and can be resumed."""
+    captions: CaptionMetrics | None = None
     skipped: tuple[str, ...] = ()
 
 

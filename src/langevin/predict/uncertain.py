@@ -1,10 +1,9 @@
-"""The sentences that a run is least certain about, the states it has of them, and how it learned (Figures 5 and 6)."""
+"""The sentences that a run is least certain about, and the states it has of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,9 +13,6 @@ from ..data.buckets import in_length_order
 from ..data.folds import check_split
 from ..errors import LangevinError
 from ..posterior.uncertainty import Predictive, uncertainty_score
-from ..tasks.scoring import evaluate
-from ..posterior.selection import Selection
-from ..tasks import open_run_task
 from .classification import Classifier
 from ..process import Progress, SILENT
 
@@ -100,26 +96,3 @@ def mean_states(classifier: Classifier, sentences: list[Tensor], advance: Any = 
         advance()
     counts = [sum(sample.chain == chain for sample in classifier.samples) for chain in sums]
     return torch.cat([total / count for total, count in zip(sums.values(), counts, strict=True)], dim=1)
-
-
-def learning_curves(path: Path, progress: Progress = SILENT) -> dict[str, Any]:
-    """Error in percent on every split against epochs: of each stored sample, and of the running average.
-
-    A run at temperature 0 has no posterior to average; `shown` says which of the two lines is its prediction.
-    """
-    classifier = Classifier(path, Selection("forward"))
-    if classifier.folder.chains:
-        raise LangevinError(f"expected one run in {path}, got {len(classifier.folder.chains)} chains; name one of them")
-    task = open_run_task(classifier.folder)
-    advance = progress.begin(len(classifier.samples) * len(task.splits))
-    curves = {}
-    for split in task.splits:
-        numbers = evaluate(task, classifier.model, classifier.samples, split, advance, curve=True)
-        curves[split] = {"single": [line[task.score] for line in numbers["each"]],
-                         "average": numbers["curve"]["forward"]}
-    temperature = classifier.recipe.sampler.resolved(task.num_data)[1]["temperature"]
-    return {
-        "run": str(path), "title": classifier.recipe.title, "temperature": temperature,
-        "shown": "average" if temperature else "single", "burn_in": classifier.recipe.run.burn_in,
-        "epochs": [sample.step / task.batches_per_epoch for sample in classifier.samples], "curves": curves,
-    }

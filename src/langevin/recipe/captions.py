@@ -17,5 +17,10 @@ class CaptionData(Table):
     max_vocab: int | None = Field(None, ge=4, description="with <eos>, <unk> and <start>")
     batch_size: int = Field(64, ge=1, description="captions in a batch")
 
+    @property
+    def score(self) -> str:
+        """What patience watches on validation."""
+        return "nll"
+
     def describe(self, num_data: int) -> str:
         return f"{self.corpus}, batches of {self.batch_size} captions, N = {num_data} words"

@@ -46,6 +46,11 @@ class TextData(Table):
             raise ValueError(f"with split='streams', parts count batches; expected whole numbers, got {self.parts}")
         return self
 
+    @property
+    def score(self) -> str:
+        """What patience watches on validation."""
+        return "nll"
+
     def describe(self, num_data: int) -> str:
         batches = f"{self.batching} batches of {self.batch_size}×{self.window}"
         return f"{self.corpus} by {self.level}, {batches}, N = {num_data}"

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..errors import LangevinError
+from .tables import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +51,10 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *
         class_="words" if words else "numbers",
     )
     return element("div", made, class_="wide")
+
+
+def html_table(result: ResultTable) -> Html:
+    return table(result.title, result.columns, result.rows, words=result.words)
 
 
 def kind(cell: str) -> str | None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Lines
 
 from ..process import Progress
 from ..store.folder import RunFolder
-from ..store.manifest import RunProgress
+from ..store.manifest import HistoryLine, RunProgress
 from ..training.loop import Trainer
+from .tables import cell, heading
 from .terminal import duration, messages
 
 
@@ -83,13 +84,7 @@ class TrainingProgress:
         terms = trainer.task.num_data / trainer.task.batches_per_epoch
         loss = trainer.losses[-1] if trainer.losses else trainer.history[-1].train_loss
         text = f"loss {loss:.3f}  {self.rate(trainer) * terms / 1000:.1f}k terms/s"
-        if trainer.history:
-            last = trainer.history[-1]
-            text += f"  valid {last.valid[trainer.task.score]:.4f}"
-            if last.average:
-                average = last.average[trainer.task.score]
-                text += f"  average of {trainer.running.count} {average:.4f}"
-        return text
+        return text + validated(trainer.history, trainer.task.score, trainer.running.count)
 
 
 class ChainsProgress:
@@ -106,7 +101,7 @@ class ChainsProgress:
             TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
             TextColumn("{task.fields[text]}"),
         )
-        self.bar = Lines(*columns, console=messages)
+        self.bar, self.score = Lines(*columns, console=messages), folder.recipe.data.score
         self.numbers = [
             self.bar.add_task(chain.path.name, total=None, text="") for chain in folder.chains
         ]
@@ -132,7 +127,7 @@ class ChainsProgress:
         elif not self.quiet and now - self.last_line > 30:
             self.last_line = now
             lines = [
-                f"{chain.path.name} {describe(chain.progress())}"
+                f"{chain.path.name} {describe(chain.progress(), self.score)}"
                 for chain in self.folder.chains if chain.progress()
             ]
             messages.print("; ".join(lines) or "starting", soft_wrap=True)
@@ -140,21 +135,25 @@ class ChainsProgress:
     def look(self) -> None:
         for number, chain in zip(self.numbers, self.folder.chains, strict=True):
             if progress := chain.progress():
-                text = describe(progress)
+                text = describe(progress, self.score)
                 self.bar.update(
                     number, total=progress.total, completed=progress.step, text=text
                 )
 
 
-def describe(progress: RunProgress | None) -> str:
+def describe(progress: RunProgress | None, score: str) -> str:
     """Steps, and the last scores on validation."""
     if not progress:
         return "not started"
     text = f"{progress.step}/{progress.total}"
-    if progress.history:
-        last = progress.history[-1]
-        score = next(iter(last.valid))
-        text += f"  valid {last.valid[score]:.4f}"
-        if last.average:
-            text += f"  average of {progress.averaged} {last.average[score]:.4f}"
+    return text + validated(progress.history, score, progress.averaged)
+
+
+def validated(history: Sequence[HistoryLine], score: str, samples: int) -> str:
+    """The last line of the learning curve, and the average of so many samples."""
+    if not history:
+        return ""
+    text = f"  valid {heading(score)} {cell(history[-1].valid, score)}"
+    if history[-1].average:
+        text += f"  average of {samples} {cell(history[-1].average, score)}"
     return text

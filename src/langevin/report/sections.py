@@ -6,17 +6,17 @@ from typing import Any
 
 from ..predict.draws import Draws
 from ..store.folder import RunFolder
-from .components import Html, element, figure, parts, table
+from .components import Html, element, figure, html_table, parts, table
 from .diagnosis import doubt, ordinal, with_error
 from .diagnosis import figure as digits
 from .figures import Line, draw_collections, draw_learning_curves, draw_lines, draw_reliability, finish
 from .story import Story
-from .summary import number, run_summary
+from .summary import run_summary
+from .tables import evaluation_tables, gain_in_words, heading, in_table_units, shown_number
 from .terminal import duration
 from .uncertain import METRICS, counted
 
-NAMES = {"nll": "NLL (nats)", "error": "error (%)", "perplexity": "perplexity", "brier": "Brier score", "ece": "ECE"}
-SAID = {"nll": "a mean NLL of {:.4f} nats", "error": "an error of {:.2f} %"}
+SAID = {"nll": "a mean nll of {} nats", "error": "an error of {} %"}
 NONE_YET = "No samples were kept yet: the run has not passed its burn-in."
 
 
@@ -29,26 +29,37 @@ def overview(story: Story) -> Html:
 
 
 def headline(story: Story) -> Html:
-    if story.evaluation is None:
+    """The last sample beside the average, the better one in bold, and what is certain about it."""
+    result = story.evaluation
+    if result is None:
         return element("p", NONE_YET)
-    result, score = story.evaluation, story.task.score
-    single, averaged = result["single"][score], result["averaged"][score]
-    change = f" (the average changes it by {100 * (averaged / single - 1):+.1f} %)" if single else ""
+    score = result.score
+    single, averaged = result.last.present()[score], result.averaged.present()[score]
+    better = "strong" if averaged <= single else "span"
+    other = "span" if averaged <= single else "strong"
     return element(
-        "p", f"On the {story.split} split the average of {result['samples']} samples has ",
-        element("strong", SAID[score].format(averaged)),
-        f"; the last sample alone has {SAID[score].format(single)}{change}.{by_validation(story)}", class_="headline",
+        "p", f"On the {story.split} split the average of {result.samples} samples has ",
+        element(better, said(score, averaged)), "; the last sample alone has ",
+        element(other, said(score, single)), f". {gain_in_words(result)}{by_validation(story)}",
+        class_="headline",
     )
 
 
+def said(score: str, value: float) -> str:
+    return SAID[score].format(shown_number(score, value))
+
+
 def by_validation(story: Story) -> str:
-    """The score of the collection that validation chose: this page is about all samples, the commands average those."""
-    if story.evaluation is None or story.collection is None or story.split == "valid":  # chosen there: too good
+    """The score of the collection that validation chose, which commands average; the page: all."""
+    result, choice = story.evaluation, story.collection
+    if result is None or result.curve is None or choice is None:
         return ""
-    how, count = story.collection["how"], story.collection["samples"]
-    value = SAID[story.task.score].format(story.evaluation["curve"][how][count - 1])
+    if story.split == "valid":  # chosen there: too good
+        return ""
+    value = said(result.score, result.curve[choice.how][choice.samples - 1])
     each = " of each chain" if story.folder.chains else ""
-    return f" The {how} collection of {count}{each}, which validation chose and other commands average, has {value}."
+    return (f" The {choice.how} collection of {choice.samples}{each}, which validation chose and "
+            f"other commands average, has {value}.")
 
 
 def learning(story: Story) -> Html:
@@ -67,8 +78,8 @@ def learning_figure(
     history: list[dict[str, Any]], score: str, burn_in: float, size: tuple[float, float]
 ) -> Html:
     return figure(
-        lambda axes: draw_learning_curves(axes, learning_lines(history, score), burn_in, NAMES[score]),
-        f"{NAMES[score]} on validation against epochs of training; no sample is kept in the shaded burn-in of "
+        lambda axes: draw_learning_curves(axes, learning_lines(history, score), burn_in, heading(score)),
+        f"{heading(score)} on validation against epochs of training; no sample is kept in the shaded burn-in of "
         f"{burn_in:g} epochs.", size,
     )
 
@@ -82,30 +93,27 @@ def learning_lines(history: list[dict[str, Any]], score: str) -> dict[str, Line]
         suffix = f", chain {chain}" if len(chains) > 1 else ""
         if score == "nll":
             lines[f"training loss{suffix}"] = [x["epoch"] for x in own], [x["train_loss"] for x in own]
-        lines[f"weights at that time{suffix}"] = [x["epoch"] for x in own], [x["valid"][score] for x in own]
+        lines[f"weights at that time{suffix}"] = [x["epoch"] for x in own], in_table_units(score, [x["valid"][score] for x in own])
         later = [x for x in own if "average" in x]
         if later:
-            lines[f"running average{suffix}"] = [x["epoch"] for x in later], [x["average"][score] for x in later]
+            lines[f"running average{suffix}"] = [x["epoch"] for x in later], in_table_units(score, [x["average"][score] for x in later])
     return lines
 
 
 def collections(story: Story) -> Html:
-    """The score by the number of samples, forward, backward and thinned."""
-    if story.evaluation is None:
+    """The scores, and the score by the number of samples, forward, backward and thinned."""
+    result = story.evaluation
+    if result is None or result.curve is None:
         return parts(element("p", NONE_YET))
-    result, score = story.evaluation, story.task.score
-    names = [name for name in result["averaged"] if name in NAMES]
-    rows = [("last sample", *(number(result["single"][n]) for n in names))]
-    rows += [(f"chain {c['chain']}, average of {c['samples']}", *(number(c["averaged"][n]) for n in names))
-             for c in result.get("chains", ())]
-    rows.append((f"average of {result['samples']}", *(number(result["averaged"][n]) for n in names)))
+    curve, single = result.curve, result.last.present()[result.score]
     drawn = figure(
-        lambda axes: draw_collections(axes, result["curve"], NAMES[score], result["single"][score]),
-        f"{NAMES[score]} on {story.split} of the average of 1, 2, … samples: the first ones (forward), the last ones "
-        f"(backward), or evenly spaced ones (thinned).",
-    )
-    return parts(table(f"Scores on the {story.split} split", ("model", *(
-        NAMES[n] for n in names)), rows), drawn)
+        lambda axes: draw_collections(
+            axes, {how: in_table_units(result.score, line) for how, line in curve.items()},
+            heading(result.score), in_table_units(result.score, [single])[0]),
+        f"{heading(result.score)} on {story.split} of the average of 1, 2, … samples: the first "
+        f"ones (forward), the last ones (backward), or evenly spaced ones (thinned).",
+    )  # fmt: skip
+    return parts(*map(html_table, evaluation_tables(result)), drawn)
 
 
 def calibration(story: Story) -> Html:
@@ -116,8 +124,8 @@ def calibration(story: Story) -> Html:
     means, unit = result["uncertainty"], result["unit"]
     scores = table(
         f"Calibration on {story.split}: {counted(result)}", ("model", *METRICS.values()),
-        [(name, *(f"{result[key][metric]:.4f}" for metric in METRICS))
-         for name, key in (("last sample", "single"), (f"average of {result['samples']}", "averaged"))],
+        [(name, *(shown_number(metric, result[key][metric]) for metric in METRICS))
+         for name, key in (("last sample", "last"), (f"average of {result['samples']}", "averaged"))],
     )
     split = table(f"Mean uncertainty per {unit}, in nats", ("part", "nats", "what it is"), [
         ("total", f"{means['total']:.4f}", "entropy of the averaged prediction"),
@@ -128,7 +136,7 @@ def calibration(story: Story) -> Html:
     drawn = figure(
         lambda axes: draw_reliability(axes, bins),
         f"Reliability on {story.split}: the share of right answers among those given with a certain confidence. On the "
-        f"diagonal a probability means what it says; ECE {result['single']['ece']:.3f} for the last sample, "
+        f"diagonal a probability means what it says; ECE {result['last']['ece']:.3f} for the last sample, "
         f"{result['averaged']['ece']:.3f} for the average.", (5.0, 4.2),
     )
     return parts(scores, split, drawn)

@@ -18,14 +18,15 @@ from ..predict.draws import Draws
 from ..predict.generate import generate
 from ..predict.ranking import RunUncertainty, predict, uncertainty_of_run
 from ..store.folder import RunFolder
-from ..store.manifest import RunProgress
+from ..store.manifest import Choice, RunProgress
 from ..tasks import Task
 from ..tasks.captioning import CaptionTask
 from ..tasks.items import Piece, read_on
 from ..tasks.language_model import LanguageModelTask
 from ..process import SILENT, Progress, prepare_device
 from ..posterior.selection import ALL, Selection, resolve
-from ..predict.evaluation import evaluate_run, named_collection
+from ..predict.load import open_posterior
+from ..predict.results import Evaluation
 from ..tasks import open_run_task
 from ..tasks.choice import choosing
 
@@ -44,8 +45,8 @@ class Story:
     split: str
     progress: RunProgress | None
     weights: int | None = None
-    evaluation: dict[str, Any] | None = None
-    collection: dict[str, Any] | None = None
+    evaluation: Evaluation | None = None
+    collection: Choice | None = None
     """The one that validation chose, where commands average it."""
     uncertainty: RunUncertainty | None = None
     diagnosis: tuple[dict[str, Any], Draws] | str | None = None
@@ -66,8 +67,10 @@ def gather(
     if not all(store.by_chain()):
         return Story(folder, task, split, far)
     chosen = Selection(ALL, skip_damaged=skip_damaged)
-    evaluation = evaluate_run(path, split, chosen, progress=progress, curve=True)
-    collection = named_collection(resolve(folder, Selection(skip_damaged=skip_damaged)).choice)
+    posterior = open_posterior(path, chosen, progress)
+    posterior.data = task
+    evaluation = posterior.evaluate(split, curve=True, progress=progress)
+    collection = resolve(folder, Selection(skip_damaged=skip_damaged)).choice
     uncertainty = uncertainty_of_run(path, split, chosen, tokens=tokens, top=SHOWN, progress=progress)
     diagnosis: tuple[dict[str, Any], Draws] | str
     try:

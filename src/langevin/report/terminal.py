@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .controls import show_controls
+from .tables import ResultTable
 
 
 class SafeConsole(Console):
@@ -61,6 +62,10 @@ def table(
     for row in rows:
         made.add_row(*row)
     return Group(Text(title, style="bold"), made)
+
+
+def text_table(result: ResultTable) -> Group:
+    return table(result.title, result.columns, result.rows, words=result.words)
 
 
 def curve(values: Sequence[float]) -> str:

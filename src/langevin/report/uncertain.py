@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from .explanation import visible
+from .tables import shown_number
 from .terminal import table
 
 NAMES = {
@@ -25,8 +26,8 @@ def uncertainty_page(result: dict[str, Any]) -> Group:
 
 def totals_table(result: dict[str, Any]) -> Group:
     """Scores of the last sample and of the average."""
-    rows = [(name, *(f"{result[key][metric]:.4f}" for metric in METRICS))
-            for name, key in (("last sample", "single"), (f"average of {result['samples']}", "averaged"))]
+    rows = [(name, *(shown_number(metric, result[key][metric]) for metric in METRICS))
+            for name, key in (("last sample", "last"), (f"average of {result['samples']}", "averaged"))]
     return table(f"{result['run']} on {result['split']}: {counted(result)}", ("model", *METRICS.values()), rows)
 
 

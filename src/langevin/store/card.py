@@ -75,7 +75,7 @@ def results(config: ExportConfig) -> list[str]:
     if not measured:
         return ["Not measured."]
     names = list(measured.averaged)
-    rows = {"last sample": measured.single, f"average of {measured.samples}": measured.averaged}
+    rows = {"last sample": measured.last, f"average of {measured.samples}": measured.averaged}
     corpus = config.recipe["data"]["corpus"]
     lines = [f"On {corpus}, split {measured.split} ({measured.source}):", "",
              f"| model | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]

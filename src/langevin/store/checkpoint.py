@@ -15,7 +15,7 @@ from torch import Tensor
 from ..errors import LangevinError
 from ..files import write_atomic
 from .manifest import RunProgress
-from .records import fit
+from .records import fit, json_object
 
 PROGRESS, TENSORS, SUM = "progress", "tensors_sha256", "sha256"
 """Keys beside the tensors: the record, the checksum of the tensors, and that of both."""
@@ -96,7 +96,8 @@ def progress_of(metadata: dict[str, str], path: Path) -> RunProgress:
         expected = hashlib.sha256((metadata.get(TENSORS, "") + text).encode()).hexdigest()
         if TENSORS not in metadata or metadata.get(SUM) != expected:
             raise changed(path)
-    return fit(text.encode(), path, RunProgress, REMEDY)
+    content = RunProgress.upgrade(json_object(text.encode(), path, REMEDY))
+    return fit(json.dumps(content).encode(), path, RunProgress, REMEDY)
 
 
 def format_of(text: str) -> int:

@@ -26,12 +26,13 @@ from ..recipe.load import validate
 from .folder import SAMPLES, VOCABULARY, RunFolder, read_vocabulary, write_marker
 from .listing import MANIFEST, OLD_MANIFEST, Listing
 from .lock import LOCK, lock_folder
-from .manifest import Facts, Metrics, Sha256
+from .manifest import Facts, Metrics, Sha256, with_fractions
 from .records import Record, read_record, write_record, write_sealed
 from .replacement import CARD, CONFIG, new_folder, replaceable, replacing, sweep_unfinished
 from .samples import Sample
 
-CHECKED = {1: (VOCABULARY, f"{SAMPLES}/{OLD_MANIFEST}"), 2: (VOCABULARY, f"{SAMPLES}/{MANIFEST}")}
+CHECKED = {1: (VOCABULARY, f"{SAMPLES}/{OLD_MANIFEST}"), 2: (VOCABULARY, f"{SAMPLES}/{MANIFEST}"),
+           3: (VOCABULARY, f"{SAMPLES}/{MANIFEST}")}
 """Files whose checksums the config lists, by its format."""
 REMEDY = "export it anew"
 
@@ -42,7 +43,7 @@ class ExportMetrics(Record):
     split: str
     source: str
     samples: Annotated[int, Field(ge=1)]
-    single: Metrics
+    last: Metrics
     averaged: Metrics
     averaged_float32: Metrics | None = None
     """Of the samples before they were rounded."""
@@ -51,10 +52,10 @@ class ExportMetrics(Record):
 class ExportConfig(Record):
     """Everything that rebuilds the model and says what it is."""
 
-    NEWEST = 2
+    NEWEST = 3
     SEALED_SINCE = 2
 
-    format: int = 2
+    format: int = 3
     library_name: Literal["langevin"] = "langevin"
     langevin: str
     task: str
@@ -68,6 +69,16 @@ class ExportConfig(Record):
     facts: Facts
     metrics: ExportMetrics | None = None
     files: dict[str, Sha256] = Field(default_factory=dict)
+
+    @classmethod
+    def upgrade(cls, content: dict[str, Any]) -> dict[str, Any]:
+        """Before format 3 errors were per cent, and the last sample was called single."""
+        old = content.get("metrics")
+        if content.get("format", 1) > 2 or not isinstance(old, dict):
+            return content
+        new = with_fractions(old, ("single", "averaged", "averaged_float32"))
+        renamed = {"last" if key == "single" else key: value for key, value in new.items()}
+        return content | {"metrics": renamed}
 
 
 def describe(folder: RunFolder, samples: int, *, float16: bool) -> ExportConfig:

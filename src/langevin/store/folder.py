@@ -170,7 +170,9 @@ class RunFolder:
         if not path.exists():
             return None
         remedy = "delete it, and the choice is made anew where it is needed"
-        return read_record(path, Choice, remedy)
+        choice = read_record(path, Choice, remedy)
+        old = choice.format < 2 and self.recipe.task == "classify"  # whose error was per cent
+        return choice.model_copy(update={"score": choice.score / 100}) if old else choice
 
     def remember(self, choice: Choice) -> None:
         write_record(self.path / COLLECTION, choice)

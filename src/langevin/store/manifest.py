@@ -22,6 +22,26 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Measured = int | Annotated[float, Field(allow_inf_nan=True)]
 """What was measured of a model, which may be beyond all bounds."""
 Metrics = dict[str, Measured]
+
+
+def in_fractions(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Metrics as version 0.1.0 wrote them, errors in per cent, in the units and names of today."""
+    count = next((metrics[name] for name in ("tokens", "sentences") if name in metrics), None)
+    named = {name: value / 100 if name == "error" else value
+             for name, value in metrics.items() if name not in ("tokens", "sentences")}
+    return named if count is None else named | {"items": count}
+
+
+def with_fractions(content: Any, keys: tuple[str, ...]) -> Any:
+    """The same with the metrics under these keys in fractions; what is none of ours as it is."""
+    if not isinstance(content, dict):
+        return content
+    old = {key: content[key] for key in keys if isinstance(content.get(key), dict)}
+    if not all(type(v) in (int, float) for metrics in old.values() for v in metrics.values()):
+        return content
+    return content | {key: in_fractions(metrics) for key, metrics in old.items()}
+
+
 Facts = dict[str, Any]
 """What a task remembers of its data; the task itself knows what it must be."""
 
@@ -135,9 +155,9 @@ class HistoryLine(Record):
 class RunProgress(Record):
     """How far a run is: all of a checkpoint that is not a tensor."""
 
-    NEWEST = 2
+    NEWEST = 3
 
-    format: int = 2
+    format: int = 3
     step: Count
     total: Count
     recorded: Count
@@ -156,6 +176,14 @@ class RunProgress(Record):
     num_data: Annotated[int, Field(ge=1)]
     samples: tuple[SampleRecord, ...] | None = None
     """As the manifest lists them; unknown in the oldest checkpoints."""
+
+    @classmethod
+    def upgrade(cls, content: dict[str, Any]) -> dict[str, Any]:
+        """Before format 3 the errors of the history were per cent."""
+        if content.get("format", 1) > 2 or not isinstance(content.get("history"), list):
+            return content
+        history = [with_fractions(line, ("valid", "average")) for line in content["history"]]
+        return content | {"format": 3, "history": history}
 
     def lines(self) -> list[dict[str, Any]]:
         """The history, JSON-ready."""
@@ -182,12 +210,19 @@ def joint_progress(each: Sequence[RunProgress | None]) -> RunProgress | None:
 class Choice(Record):
     """The collection that validation prefers, of which samples, by what score."""
 
-    format: Literal[1] = 1
+    NEWEST = 2
+
+    format: int = 2
     how: Annotated[str, Field(pattern="^(forward|backward|thinned)$")]
     samples: Annotated[int, Field(ge=1)]
     """Of each chain."""
     score: Measured
     of: tuple[str, ...]
+
+    @classmethod
+    def upgrade(cls, content: dict[str, Any]) -> dict[str, Any]:
+        """The first had no number; before format 2 the error of classifiers was per cent."""
+        return {"format": 1} | content
 
 
 def describe_origin(

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
+from ..posterior.scores import Scores
 from ..recipe import Recipe
 
 Carry = Any
@@ -30,7 +31,11 @@ class Task(Protocol):
     splits: tuple[str, ...]
     """Those that can be evaluated; "valid" is one of them."""
     score: str
-    """The metric that early stopping watches; lower is better."""
+    """The number that early stopping watches; lower is better."""
+    unit: str
+    """What an item is: token, word or sentence."""
+    in_order: bool
+    """Whether items depend on their neighbours, as tokens of a text do."""
     num_data: int
     """N: how many terms the mean training loss stands for."""
     batches_per_epoch: int
@@ -59,7 +64,10 @@ class Task(Protocol):
         Dropout is off, or on with the masks of this seed.
         """
 
-    def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
+    def observed(self, log_probs: Tensor, split: str) -> Tensor:
+        """Of (averaged) log-probabilities those of what was observed, [items]."""
+
+    def scores(self, log_probs: Tensor, split: str) -> Scores:
         """Numbers from (averaged) log-probabilities."""
 
 

@@ -22,6 +22,7 @@ from ..errors import LangevinError
 from ..models.captioner import Captioner
 from ..models.initial import initialise
 from ..models.softmax import cross_entropy
+from ..posterior.scores import Scores
 from ..recipe import CaptionData, Recipe
 from .base import Batch, Carry, refuse_changed_data
 
@@ -42,6 +43,7 @@ class CaptionTask:
     """
 
     name, score, carries = "caption", "nll", False
+    unit, in_order = "word", True
 
     def __init__(
         self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
@@ -141,10 +143,13 @@ class CaptionTask:
         hidden = model.hidden(self.features.take(images).to(device), inputs.to(device))
         return model.output(hidden[real.to(device)]), targets[real].to(device), None
 
-    def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
+    def observed(self, log_probs: Tensor, split: str) -> Tensor:
+        return log_probs
+
+    def scores(self, log_probs: Tensor, split: str) -> Scores:
         """Mean negative log-likelihood per word in nats (ends of captions included), and its exponential."""
         nll = -log_probs.double().mean().item()
-        return {"nll": nll, "perplexity": math.exp(min(nll, 700.0)), "tokens": log_probs.numel()}
+        return Scores(nll, log_probs.numel(), perplexity=math.exp(min(nll, 700.0)))
 
 
 def astuple(batch: CaptionBatch) -> Batch:

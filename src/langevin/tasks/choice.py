@@ -11,7 +11,7 @@ from ..store.folder import RunFolder
 from ..store.manifest import Choice
 from ..store.samples import Sample
 from . import open_run_task
-from .scoring import evaluate
+from .scoring import score_samples
 
 FEWEST = 4
 """Samples of the best collection, if there are so many: of fewer, one cannot see how far they
@@ -39,7 +39,8 @@ def choose_by_validation(
     run = folder.recipe.run
     model = task.build_model().to(prepare_device(run.device, run.threads))
     advance = progress.begin(len(samples))
-    curves = evaluate(task, model, samples, "valid", advance, curve=True)["curve"]
+    curves = score_samples(task, model, samples, "valid", advance, curve=True).curve
+    assert curves is not None
     how, count = best_of(curves, -(-FEWEST // len({sample.chain for sample in samples})))
     log.info("validation prefers the %s collection, %d of %d samples", how, count, len(curves[how]))
     choice = Choice(how=how, samples=count, score=curves[how][count - 1], of=names)

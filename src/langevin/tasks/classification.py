@@ -26,6 +26,7 @@ from ..models.classifier import SentenceClassifier
 from ..models.initial import initialise
 from ..models.reading import StateReader, TextReader, WordReader, cache_of_states, same_encoder
 from ..posterior.calibration import calibration_metrics
+from ..posterior.scores import Scores
 from ..recipe import Recipe, SentenceData
 from .base import Batch, Carry, refuse_changed_data
 
@@ -42,6 +43,7 @@ class ClassifyTask:
     """
 
     name, carries = "classify", False
+    unit, in_order = "sentence", False
 
     def __init__(
         self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
@@ -198,11 +200,14 @@ class ClassifyTask:
         """log p of every class, [sentences, classes]."""
         return log_probs_of(model, self.sentences[split], mask_seed)
 
-    def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
-        """Error in percent, nats per sentence, Brier score, expected calibration error."""
-        scores = calibration_metrics(log_probs, self.targets[split])
-        named = {name: scores[name] for name in ("nll", "brier", "ece")}
-        return {"error": 100 * scores["error"], **named, "sentences": len(log_probs)}
+    def observed(self, log_probs: Tensor, split: str) -> Tensor:
+        return log_probs.gather(1, self.targets[split][:, None])[:, 0]
+
+    def scores(self, log_probs: Tensor, split: str) -> Scores:
+        """Nats per sentence, share of errors, Brier score, expected calibration error."""
+        numbers = calibration_metrics(log_probs, self.targets[split])
+        named = {name: numbers[name] for name in ("nll", "error", "brier", "ece")}
+        return Scores(items=len(log_probs), **named)
 
 
 def refuse_changed_split(split_hash: str, facts: dict[str, Any] | None) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..posterior.average import LogMean
+from ..posterior.scores import Scores
 from ..store.weights import load_weights, weights
 from .base import Batch, Carry, Task
 
@@ -43,6 +44,7 @@ class DistillTask:
         self.name, self.recipe, self.vocabulary, self.score = task.name, task.recipe, task.vocabulary, task.score
         self.num_data, self.batches_per_epoch, self.carries = task.num_data, task.batches_per_epoch, task.carries
         self.splits, self.facts = task.splits, task.facts
+        self.unit, self.in_order = task.unit, task.in_order
 
     def add_file(self, path: Path) -> str:
         return self.task.add_file(path)
@@ -66,8 +68,11 @@ class DistillTask:
     def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
         return self.task.log_probs(model, split, mask_seed)
 
-    def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
-        return self.task.metrics(log_probs, split)
+    def observed(self, log_probs: Tensor, split: str) -> Tensor:
+        return self.task.observed(log_probs, split)
+
+    def scores(self, log_probs: Tensor, split: str) -> Scores:
+        return self.task.scores(log_probs, split)
 
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """The carried state is a list: the student's layers, then those of every teacher of every group of rows."""

@@ -19,6 +19,7 @@ from ..models.initial import initialise
 from ..models.language_model import LanguageModel
 from ..models.recurrent import detach
 from ..models.softmax import cross_entropy
+from ..posterior.scores import Scores
 from ..recipe import Recipe, TextData
 from ..store.folder import RunFolder
 from .base import Batch, Carry, refuse_changed_data
@@ -27,7 +28,7 @@ from .base import Batch, Carry, refuse_changed_data
 class LanguageModelTask:
     """Bytes, characters or words of one text, in three splits."""
 
-    name, score = "language-model", "nll"
+    name, score, unit, in_order = "language-model", "nll", "token", True
 
     def __init__(
         self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
@@ -131,10 +132,13 @@ class LanguageModelTask:
             torch.manual_seed(mask_seed)
         return score_streams(model, self.evaluated[split], carries=self.carries)
 
-    def metrics(self, log_probs: Tensor, split: str) -> dict[str, float]:
+    def observed(self, log_probs: Tensor, split: str) -> Tensor:
+        return log_probs
+
+    def scores(self, log_probs: Tensor, split: str) -> Scores:
         """Mean negative log-likelihood per token in nats, and its exponential."""
         nll = -log_probs.double().mean().item()
-        return {"nll": nll, "perplexity": math.exp(min(nll, 700.0)), "tokens": log_probs.numel()}
+        return Scores(nll, log_probs.numel(), perplexity=math.exp(min(nll, 700.0)))
 
 
 def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any] | None = None) -> LanguageModel:

@@ -1,57 +1,94 @@
-"""Samples on disk → metrics of each, of the average, and of every collection. Each sample is run once."""
+"""Samples on disk → scores of each, of the average, of every collection. Each sample is run once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
 from ..posterior.average import LogMean
+from ..posterior.scores import SampleScores, Scores
 from ..store.samples import COLLECTIONS, Sample, choose
 from .base import Task
 
 
-def evaluate(
-    task: Task, model: nn.Module, samples: Iterable[Sample], split: str, on_sample: Callable[[], None] = lambda: None,
-    *, curve: bool = False, masked: bool = False, see: Callable[[Tensor], None] = lambda log_probs: None,
-) -> dict[str, Any]:
-    """Metrics of every sample alone, of the last, and of the averaged probabilities.
+@dataclass(frozen=True)
+class Scored:
+    """A model's scores on a split, and the nll of each item."""
 
-    Samples of several chains are averaged with equal weights, and the average within each chain is given beside.
-    With `curve`, the log-probabilities of all samples are kept and the score of the forward, backward and thinned
-    collections is given for 1, 2, … samples (of each chain, as far as the shortest goes). `masked` leaves
-    dropout on, with another mask for each sample. `see` is shown the log-probabilities of each sample.
+    scores: Scores
+    nll: Tensor
+
+
+@dataclass(frozen=True)
+class SplitScores:
+    """What a pass of samples over a split gives."""
+
+    last: Scored
+    averaged: Scored
+    each: tuple[SampleScores, ...]
+    chains: tuple[SampleScores, ...]
+    """The average within each chain, where there are several."""
+    rival: Scored | None = None
+    """Of the one sample that was named to be compared with."""
+    curve: dict[str, tuple[float, ...]] | None = None
+
+
+def score_samples(
+    task: Task, model: nn.Module, samples: Iterable[Sample], split: str,
+    on_sample: Callable[[], None] = lambda: None, *, curve: bool = False, masked: bool = False,
+    rival: Sample | None = None, see: Callable[[Tensor], None] = lambda log_probs: None,
+) -> SplitScores:
+    """Scores of every sample alone, of the last, and of the averaged probabilities.
+
+    Samples of several chains are averaged with equal weights, and the average within each chain is
+    given beside. With `curve`, the log-probabilities of all samples are kept and the score of the
+    forward, backward and thinned collections is given for 1, 2, … samples (of each chain, as far as
+    the shortest goes). `masked` leaves dropout on, with another mask for each sample. `see` is
+    shown the log-probabilities of each sample.
     """
-    each: list[dict[str, Any]] = []
-    within: dict[int, LogMean] = {}
+    each, within, last, beside = list[SampleScores](), dict[int, LogMean](), None, None
     kept: dict[int, list[Tensor]] = {}
     for number, sample in enumerate(samples):
         sample.load_into(model)
         log_probs = task.log_probs(model, split, number if masked else None)
-        each.append({"step": sample.step, "chain": sample.chain} | task.metrics(log_probs, split))
+        last = scored(task, log_probs, split)
+        beside = last if same(sample, rival) else beside
+        each.append(SampleScores(last.scores, sample.chain, sample.step))
         within.setdefault(sample.chain, LogMean()).add(log_probs)
         see(log_probs)
         if curve:
             kept.setdefault(sample.chain, []).append(log_probs)
         on_sample()
-    single = {k: v for k, v in each[-1].items() if k not in ("step", "chain")} if each else {}
-    averaged = task.metrics(LogMean.joined(within.values()).value(), split)
-    chains = [
-        {"chain": chain, "samples": mean.count, "averaged": task.metrics(mean.value(), split)}
-        for chain, mean in within.items()
-    ]
-    result = {"single": single, "averaged": averaged, "each": each} | ({"chains": chains} if len(chains) > 1 else {})
-    return result | ({"curve": collection_curves(task, list(kept.values()), split)} if curve else {})
+    averaged = scored(task, LogMean.joined(within.values()).value(), split)
+    assert last is not None  # an average of nothing is refused
+    if rival is not None and beside is None:
+        rival.load_into(model)
+        beside = scored(task, task.log_probs(model, split), split)
+    chains = tuple(SampleScores(task.scores(mean.value(), split), chain, samples=mean.count)
+                   for chain, mean in within.items())
+    curves = collection_curves(task, list(kept.values()), split) if curve else None
+    return SplitScores(last, averaged, tuple(each), chains if len(chains) > 1 else (), beside, curves)
 
 
-def collection_curves(task: Task, kept: list[list[Tensor]], split: str) -> dict[str, list[float]]:
+def scored(task: Task, log_probs: Tensor, split: str) -> Scored:
+    return Scored(task.scores(log_probs, split), -task.observed(log_probs, split))
+
+
+def same(sample: Sample, other: Sample | None) -> bool:
+    return other is not None and (sample.chain, sample.step) == (other.chain, other.step)
+
+
+def collection_curves(
+    task: Task, kept: list[list[Tensor]], split: str
+) -> dict[str, tuple[float, ...]]:
     """Score of each collection of 1 … K samples of each chain."""
 
     def score(mean: LogMean) -> float:
-        return task.metrics(mean.value(), split)[task.score]
+        return task.scores(mean.value(), split).present()[task.score]
 
-    curves: dict[str, list[float]] = {}
+    curves: dict[str, tuple[float, ...]] = {}
     for how in COLLECTIONS:
         mean, scores = LogMean(), []
         for n in range(1, min(map(len, kept)) + 1):
@@ -66,5 +103,5 @@ def collection_curves(task: Task, kept: list[list[Tensor]], split: str) -> dict[
                 for log_probs in chosen:
                     mean.add(log_probs)
             scores.append(score(mean))
-        curves[how] = scores
+        curves[how] = tuple(scores)
     return curves

@@ -168,11 +168,11 @@ class Trainer:
             self.lock.expect_folder()
             self.store.append(model, self.step, epoch=epoch, temperature=temperature)
             self.running.add(log_probs)
-            average = self.task.metrics(self.running.value(), "valid")
+            average = self.task.scores(self.running.value(), "valid").present()
         self.history.append(HistoryLine(
             step=self.step, epoch=epoch, lr=self.pace.lr_at(self.step - 1), temperature=temperature,
             train_loss=sum(self.losses) / max(len(self.losses), 1),
-            valid=self.task.metrics(log_probs, "valid"), average=average,
+            valid=self.task.scores(log_probs, "valid").present(), average=average,
         ))
         self.losses, self.recorded = [], self.step
         self.stopped_early = self._out_of_patience()

@@ -1,0 +1,164 @@
+"""A result as a table: title, columns, rows. The terminal and the page draw it each in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..posterior.scores import Scores
+from ..predict.results import Evaluation, ModelScores
+from ..store.samples import name_of_last
+
+HEADINGS = {
+    "nll": "nll (nats)", "perplexity": "perplexity", "bits_per_byte": "bits per byte",
+    "error": "error (%)", "brier": "Brier score", "ece": "ECE", "unknown_share": "unknown (%)",
+    "items": "items",
+}  # fmt: skip
+"""The numbers of a model in their order, with their units."""
+SHARES = ("error", "unknown_share")
+"""Fractions that tables give in per cent."""
+MANY = 6
+"""Metrics that stand beside each other on 80 columns."""
+COUNTS = 16
+"""Of the scores by number of samples, so many are shown."""
+
+Cells = tuple[str, ...]
+Models = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """What is told of a result; the first column names the rows."""
+
+    title: str
+    columns: Cells
+    rows: tuple[Cells, ...]
+    words: bool = False
+    """Words stand left, numbers right."""
+
+
+def evaluation_tables(result: Evaluation) -> list[ResultTable]:
+    """A line for each model; of many metrics a line for each, which fits a terminal."""
+    heat = "" if result.temperature is None else f", temperature {result.temperature:g}"
+    title = f"{result.run} on {result.split}, {result.why}{heat}"
+    models, chains = models_of(result), chains_of_result(result)
+    names = metrics_of(models)
+    if len(names) <= MANY:
+        *alone, whole = models.items()
+        return [models_by_metrics(title, dict(alone) | chains | dict([whole]))]
+    rows = tuple((heading(name, result.unit), *(cell(m, name) for m in models.values()))
+                 for name in names)  # fmt: skip
+    made = ResultTable(title, ("metric", *models), rows)
+    return [made, models_by_metrics("chain by chain", chains)] if chains else [made]
+
+
+def models_of(result: Evaluation) -> dict[str, dict[str, float]]:
+    """What an evaluation compares, the average last; captions add their metrics."""
+    words = result.captions
+    found: dict[str, Scores | None] = {name_of_last(result.how): result.last,
+                                       "best single sample": result.best_single}
+    found |= result.members
+    whole = f"average of {result.samples}" + (" masks" if result.masks else "")
+    found |= {"adapted": result.adapted, "pooled": result.pooled, whole: result.averaged}
+    shown = {label: scores.present() for label, scores in found.items() if scores is not None}
+    if words:
+        shown[name_of_last(result.how)] |= words.last
+        shown[whole] |= words.averaged
+    return shown
+
+
+def chains_of_result(result: Evaluation) -> dict[str, dict[str, float]]:
+    return {f"chain {c.chain}, average of {c.samples}": c.scores.present() for c in result.chains}
+
+
+def metrics_of(models: Models) -> list[str]:
+    """Those that any of the models has, ours first."""
+    every = dict.fromkeys(name for numbers in models.values() for name in numbers)
+    return [*(name for name in HEADINGS if name in every),
+            *(name for name in every if name not in HEADINGS)]  # fmt: skip
+
+
+def models_by_metrics(title: str, models: Models) -> ResultTable:
+    names = metrics_of(models)
+    rows = tuple((label, *(cell(numbers, name) for name in names))
+                 for label, numbers in models.items())  # fmt: skip
+    return ResultTable(title, ("model", *map(heading, names)), rows)
+
+
+def heading(name: str, unit: str = "item") -> str:
+    return f"{unit}s" if name == "items" else HEADINGS.get(name, name)
+
+
+def cell(numbers: Mapping[str, float], name: str) -> str:
+    """A number that a model does not have is left blank."""
+    return shown_number(name, numbers[name]) if name in numbers else ""
+
+
+def shown_number(name: str, value: float) -> str:
+    """As tables give it: counts whole, shares in per cent."""
+    if isinstance(value, int) and name == "items":
+        return f"{value:,}"
+    return f"{100 * value:.2f}" if name in SHARES else f"{value:.4f}"
+
+
+def in_table_units(name: str, values: Sequence[float]) -> list[float]:
+    """The same for figures."""
+    return [100 * value if name in SHARES else value for value in values]
+
+
+def curve_table(curves: Mapping[str, Sequence[float]], score: str) -> ResultTable:
+    """The score of each collection against the number of samples."""
+    total = len(curves["forward"])
+    counts = sorted({round(1 + i * (total - 1) / (COUNTS - 1)) for i in range(COUNTS)})
+    rows = tuple((str(n), *(shown_number(score, curve[n - 1]) for curve in curves.values()))
+                 for n in counts)  # fmt: skip
+    return ResultTable(f"{heading(score)} by number of samples", ("samples", *curves), rows)
+
+
+def models_table(rows: Sequence[ModelScores]) -> ResultTable:
+    """Models beside each other: scores, what they cost, how much of the average they keep."""
+    names = [name for name in metrics_of({r.model: r.scores.present() for r in rows})
+             if name != "items"]  # fmt: skip
+    body = tuple(
+        (row.model, *(cell(row.scores.present(), n) for n in names), str(row.passes),
+         "" if row.seconds is None else f"{1000 * row.seconds:.4f}",
+         "" if row.gap_closed is None else f"{row.gap_closed:.0%}")
+        for row in rows
+    )  # fmt: skip
+    columns = ("model", *map(heading, names), "forward passes", "ms an item", "nll gap closed")
+    return ResultTable("side by side", columns, body)
+
+
+def gain_in_words(result: Evaluation) -> str:
+    """Did sampling help? The average against the best single sample and against the last."""
+    if len(result.each) < 2:
+        return "One sample: there is nothing to average."
+    rivals = [("the last", result.gain_over_last, result.gain_over_last_error)]
+    if result.best_single is not None:
+        chosen = "chosen on this split" if result.split == "valid" else "chosen by validation"
+        best = f"the best single sample, {chosen},"
+        rivals.insert(0, (best, result.gain, result.gain_error))
+    told = [compared(gain, error, name, result.unit) for name, gain, error in rivals
+            if gain is not None]  # fmt: skip
+    if not told:
+        return ""
+    return f"On {result.split}, the average of {result.samples} samples is {' and '.join(told)}."
+
+
+def compared(gain: float, error: float | None, other: str, unit: str) -> str:
+    """In words, with the standard error of the difference."""
+    side = "better" if gain > 0 else "worse"
+    if error is None:
+        return f"{side} than {other} by {abs(gain):.4f} nats per {unit} (too few for an error bar)"
+    bar = f"{abs(gain):.4f} ± {error:.4f} nats per {unit}"
+    if abs(gain) <= 1.96 * error or gain == 0:
+        return f"as good as {other} to within the error ({side} by {bar})"
+    return f"{side} than {other} by {bar}"
+
+
+def unfinished_in_words(result: Evaluation) -> str | None:
+    """Of a run that was interrupted."""
+    if result.finished:
+        return None
+    return (f"{result.run} is not finished: it stands at step {result.steps}; "
+            f"go on with: langevin resume {result.run}")  # fmt: skip
