@@ -57,10 +57,10 @@ def test_scores_equal_those_of_all_classes(logits, observed) -> None:
     mean = log_p.logsumexp(0) - torch.tensor(float(SAMPLES)).log()
     for got, expected in ((made.last, log_p[-1]), (made.averaged, mean)):
         scores = calibration_metrics(expected, observed)
-        assert got.metrics()["nll"] == pytest.approx(scores["nll"], abs=1e-6)
-        assert got.metrics()["brier"] == pytest.approx(scores["brier"], abs=1e-6)
-        assert got.metrics()["ece"] == pytest.approx(scores["ece"], abs=1e-6)
-        assert got.metrics()["error"] == pytest.approx(100 * scores["error"])
+        assert got.scores().nll == pytest.approx(scores["nll"], abs=1e-6)
+        assert got.scores().brier == pytest.approx(scores["brier"], abs=1e-6)
+        assert got.scores().ece == pytest.approx(scores["ece"], abs=1e-6)
+        assert got.scores().error == pytest.approx(scores["error"])
 
 
 def test_blocks_join(logits, observed) -> None:
@@ -68,7 +68,7 @@ def test_blocks_join(logits, observed) -> None:
     parts = Predictions.cat([streamed(logits[:, :20], observed[:20], [7]), streamed(logits[:, 20:], observed[20:], [])])
     torch.testing.assert_close(parts.summary.epistemic, whole.summary.epistemic)
     torch.testing.assert_close(parts.each, whole.each)
-    assert parts.averaged.metrics() == pytest.approx(whole.averaged.metrics())
+    assert parts.averaged.scores().present() == pytest.approx(whole.averaged.scores().present())
 
 
 def test_one_sample_has_no_epistemic_part(logits, observed) -> None:

@@ -57,7 +57,7 @@ def test_log_probs_are_each_caption_s_words_in_order(tmp_path):
 def test_perplexity_of_three_words_by_hand(tmp_path):
     numbers = open_task(tiny_recipe(tmp_path)).scores(torch.log(torch.tensor([0.5, 0.25, 0.125])), "test").present()
     assert math.isclose(numbers["perplexity"], 4.0, rel_tol=1e-6)
-    assert numbers["tokens"] == 3
+    assert numbers["items"] == 3
 
 
 @pytest.mark.parametrize("name", ["rmsprop", "rmsprop-dropout", "rmsprop-gal", "psgld", "psgld-dropout"])
@@ -155,7 +155,7 @@ def test_the_generic_commands_work(tmp_path, cli, paper):
     assert cli("train", tmp_path / "recipe.toml", "--out", run, "--quiet")[0] == 0
     code, printed, _ = cli("evaluate", run, "--json")
     numbers = json.loads(printed)
-    assert (code, numbers["samples"], numbers["averaged"]["tokens"]) == (0, 4, 9 * 17)
+    assert (code, numbers["samples"], numbers["averaged"]["items"]) == (0, 4, 9 * 17)
     assert paper("record", run, "--out", tmp_path / "numbers.json")[0] == 0
     assert cli("show", run)[0] == 0
     code, _, told = cli("evaluate", run, "--split", "dev")

@@ -13,7 +13,7 @@ def test_perplexity_of_three_tokens_by_hand(tiny):
     numbers = task.scores(log_p, "test").present()
     assert math.isclose(numbers["nll"], 2 * math.log(2), rel_tol=1e-6)  # (1 + 2 + 3)/3 bits
     assert math.isclose(numbers["perplexity"], 4.0, rel_tol=1e-6)
-    assert numbers["tokens"] == 3
+    assert numbers["items"] == 3
 
 
 def test_num_data_counts_tokens_and_random_covers_the_same_text(tiny):
