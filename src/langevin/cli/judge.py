@@ -97,13 +97,13 @@ def evaluate(
             found = caption_metrics(folder, result.split, selection, search, captions, progress)
             result = replace(result, captions=found)
     say_skipped(result.skipped)
+    for note in result.captions.notes if result.captions else ():
+        messages.print(note, style="yellow", soft_wrap=True)
     print(json.dumps(result.to_dict())) if as_json else show_evaluation(result)
 
 
 def show_evaluation(result: Evaluation) -> None:
     """All tables, then in words whether averaging helped."""
-    for note in result.captions.notes if result.captions else ():
-        messages.print(note, style="yellow", soft_wrap=True)
     sheets = evaluation_tables(result)
     sheets += [curve_table(result.curve, result.score)] if result.curve else []
     sheets += [models_table(result.models)] if result.models else []

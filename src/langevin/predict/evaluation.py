@@ -46,7 +46,7 @@ def evaluate_samples(
     models = models_beside(
         opened, task, model, split, found, student=student, progress=progress,
     ) if middle or student else ()  # fmt: skip
-    steps, seconds, finished = cost(opened)
+    steps, seconds, finished = training_cost(opened)
     return Evaluation(
         task=task.name, run=str(opened.path), split=split, unit=task.unit, score=task.score,
         how=opened.chosen.how, why=opened.chosen.why, samples=masks or len(samples),
@@ -98,7 +98,7 @@ def temperature_of(opened: Opened, task: Task) -> float | None:
     return value
 
 
-def cost(opened: Opened) -> tuple[int, float, bool]:
+def training_cost(opened: Opened) -> tuple[int, float, bool]:
     """Steps and seconds that the samples cost, of all chains together, and whether that was all."""
     progress = opened.folder.progress() if opened.folder else None
     return (progress.step, progress.seconds, progress.finished) if progress else (0, 0.0, True)
