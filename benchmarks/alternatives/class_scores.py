@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -26,6 +26,8 @@ class Said:
     valid: Tensor
     test: Tensor
     foreign: Tensor
+    disagreement: dict[str, Tensor] = field(default_factory=dict)
+    """Mutual information by part, where the draws are averaged already."""
 
     def average(self, part: str) -> Tensor:
         draws: Tensor = getattr(self, part)
@@ -64,13 +66,16 @@ def separated(said: Said) -> dict[str, dict[str, float]]:
     """How well entropy and mutual information tell foreign sentences from the test's."""
     found = {}
     own, other = (uncertainties(said, part) for part in ("test", "foreign"))
-    for name in own if len(said.test) > 1 else ("entropy",):
+    several = len(said.test) > 1 or said.disagreement
+    for name in own if several else ("entropy",):
         found[name] = {"auroc": auroc(other[name], own[name]), "fpr95": fpr95(other[name], own[name])}
     return found
 
 
 def uncertainties(said: Said, part: str) -> dict[str, Tensor]:
     whole = entropy(said.average(part))
+    if part in said.disagreement:
+        return {"entropy": whole, "mutual_information": said.disagreement[part]}
     draws: Tensor = getattr(said, part).double()
     return {"entropy": whole, "mutual_information": whole - entropy(draws).mean(0)}
 

@@ -17,6 +17,7 @@ from .adam_classifier import MASKS, RATES, AdamRun, tuned_run
 from .class_scores import Said, peak_bytes, reset_peak, score_classes
 from .fine_tuned import fine_tune, predicted, tokenise
 from .linear_rivals import LinearRival, ngram_rival, vector_rival
+from .ours import measure_classes
 from .records import Record, Records, about, clocked
 from .sentence_sets import SentenceSet, SentenceSplits, open_sentences
 from .text_sets import SCRATCH
@@ -155,7 +156,7 @@ CLASS_ARMS: dict[str, Callable[[ClassBench], Told]] = {
     "adam": adam, "adam-snapshots": adam_snapshots, "mc-dropout": mc_dropout,
     "adam-pooled": lambda bench: pooled(bench, ("adam-snapshots", "tfidf")),
     "adam-encoder-pooled": lambda bench: pooled(bench, ("adam-snapshots", "tfidf", "encoder-linear")),
-    "fine-tuned": fine_tuned,
+    "fine-tuned": fine_tuned, "ours": lambda bench: measure_classes(bench.data),
 }  # fmt: skip
 
 
@@ -182,4 +183,4 @@ def measured(bench: ClassBench, arm: str) -> Record:
     reset_peak()
     said, told = CLASS_ARMS[arm](bench)
     bench.keep(arm, said)
-    return told | score_classes(said, bench.data.targets) | {"peak_bytes": peak_bytes()}
+    return {"peak_bytes": peak_bytes()} | score_classes(said, bench.data.targets) | told

@@ -15,6 +15,7 @@ from langevin.errors import LangevinError
 from .counted import PPMD_ORDERS, CountsPredictor, chosen_counts, ppmd_nll
 from .foreseeing import Predictor, observed
 from .one_network import NetworksPredictor, Plan, Trained, Weights, train, train_several
+from .ours import measure_text
 from .pooled import PooledPredictor, read_on, share_of_network
 from .records import Record, Records, about, clocked
 from .text_scores import last_of, mean_nll, of_nll, score_arm
@@ -235,6 +236,7 @@ ARMS: dict[str, Callable[[Bench], Record]] = {
        for name in OPTIMISERS for schedule in SCHEDULES},
     "snapshots": snapshots, "short-runs": short_runs, "transformer": transformer,
     "best-pooled": best_pooled,
+    "ours": lambda bench: measure_text(bench.chosen, bench.seed, bench.data),
 }  # fmt: skip
 
 
