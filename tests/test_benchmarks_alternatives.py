@@ -48,9 +48,10 @@ def test_all_arms_of_a_text_and_then_nothing_is_left_to_do(tiny, tmp_path, monke
     monkeypatch.setattr(transformer, "TRIED", 1)
     monkeypatch.setattr(transformer, "FEWEST", 2)
     records = Records(tmp_path / "told.json")
-    run_texts([tiny], [0, 1], list(ARMS), records)
+    rivals = [arm for arm in ARMS if arm != "ours"]
+    run_texts([tiny], [0, 1], rivals, records)
     told = json.loads((tmp_path / "told.json").read_text())
-    assert {(line["seed"], line["arm"]) for line in told} == {(s, a) for s in (0, 1) for a in ARMS}
+    assert {(line["seed"], line["arm"]) for line in told} == {(s, a) for s in (0, 1) for a in rivals}
     assert all(0.5 < line["nll"] < math.log(256) and line["commit"] for line in told)
     by = {(line["seed"], line["arm"]): line for line in told}
     assert len(by[0, "adam-cosine"]["trials"]) == 2
@@ -60,8 +61,22 @@ def test_all_arms_of_a_text_and_then_nothing_is_left_to_do(tiny, tmp_path, monke
     assert pooled["recipe"]["of"] in ARMS
     assert pooled["nll"] < by[0, pooled["recipe"]["of"]]["nll"]
     capsys.readouterr()
-    run_texts([tiny], [0, 1], list(ARMS), Records(tmp_path / "told.json"))
+    run_texts([tiny], [0, 1], rivals, Records(tmp_path / "told.json"))
     assert capsys.readouterr().err == ""
+
+
+def test_ours_is_what_the_commands_make(tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(text_sets, "FOREIGN", 1000)
+    records = Records(tmp_path / "told.json")
+    run_texts([dataclasses.replace(tiny, epochs=5)], [0], ["ours"], records)
+    ours = records.find("tiny", 0, "ours")
+    alone, told = ours["also"]["alone"], ours["recipe"]["evaluate"]
+    assert ours["nll"] <= alone["nll"]
+    assert ours["also"]["reading on"]["nll"] < ours["nll"]
+    assert told["averaged"] == pytest.approx(alone["nll"], abs=0.05)
+    assert ours["networks"] == alone["networks"] + 1
+    assert ours["seconds"] > 0
 
 
 def test_a_text_in_rows_is_foreseen_as_in_one_piece(data, trained):

@@ -14,7 +14,7 @@ from benchmarks.alternatives.records import Records
 from benchmarks.alternatives.sentence_sets import SentenceSet, open_sentences
 from benchmarks.alternatives.tables import paired, text_table, unfolded
 from langevin.errors import LangevinError
-from tests.sentences import questions, write_questions
+from tests.sentences import TINY_CLASSIFIER, questions, write_questions
 
 
 @pytest.fixture
@@ -22,7 +22,8 @@ def tiny(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = write_questions(tmp_path / "a.txt", questions(80))
     other = write_questions(tmp_path / "b.txt", questions(30, seed=1))
-    return SentenceSet(str(path), str(other))
+    more = tuple(one for one in TINY_CLASSIFIER if not one.startswith("fold"))
+    return SentenceSet(str(path), str(other), more=more)
 
 
 def test_all_arms_of_sentences_and_then_nothing_is_left_to_do(tiny, tmp_path, monkeypatch, capsys):
@@ -40,6 +41,7 @@ def test_all_arms_of_sentences_and_then_nothing_is_left_to_do(tiny, tmp_path, mo
     assert {"entropy", "mutual_information"} == set(by["mc-dropout"]["foreign"])
     pool = by["linear-pooled"]
     assert pool["valid_nll"] < max(by["tfidf"]["valid_nll"], by["encoder-linear"]["valid_nll"])
+    assert by["ours"]["nll"] == pytest.approx(by["ours"]["recipe"]["evaluate"]["averaged"], rel=1e-3)
     capsys.readouterr()
     sentences.run_sentences([tiny], [0], arms, Records(tmp_path / "told.json"))
     assert capsys.readouterr().err == ""

@@ -68,7 +68,7 @@ def train_run(name: str, recipe: str, overrides: Sequence[str]) -> tuple[Path, C
 
 def nll_of(told: Record) -> dict[str, float]:
     """The nll of whatever `langevin evaluate` tells of, by its name there."""
-    found = {name: told[name]["nll"] for name in TOLD if isinstance(told.get(name), dict)}
+    found: dict[str, float] = {name: told[name]["nll"] for name in TOLD if told.get(name)}
     for name, member in (told.get("members") or {}).items():
         found[f"member {name}"] = member["nll"]
     return found

@@ -31,11 +31,13 @@ class SentenceSet:
     """Another set, whose sentences are foreign to this one."""
     split: bool = False
     """Whether it came with a test split."""
+    more: tuple[str, ...] = ()
+    """Further overrides."""
 
     def settings(self, seed: int) -> list[str]:
         """Overrides of the recipe `classify`, for the rivals and for ours."""
         fold = [] if self.split else [f"fold={seed}"]
-        return [f"corpus={self.name}", *fold, f"seed={seed}"]
+        return [f"corpus={self.name}", *fold, f"seed={seed}", *self.more]
 
 
 SENTENCE_SETS = {
