@@ -27,6 +27,7 @@ from .folder import (
     VOCABULARY,
     RunFolder,
 )
+from .linear_members import POOL, read_linear_members
 from .lock import LOCK
 from .manifest import Marker
 from .members import COUNTS, MEMBERS, read_members
@@ -71,6 +72,7 @@ def check_run(folder: RunFolder) -> list[Finding]:
         DECISIONS: lambda: read_sealed(inside(path, DECISIONS)),
         GENERATED: lambda: load_generated(inside(path, GENERATED)),
         CHECKPOINT: lambda: load_checkpoint(inside(path, CHECKPOINT)),
+        POOL: lambda: read_linear_members(path),
     }
     findings += [attempt(name, lambda read=read: note(read()))  # type: ignore[misc]
                  for name, read in readers.items() if (path / name).exists()]

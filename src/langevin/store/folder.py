@@ -18,6 +18,7 @@ from ..errors import LangevinError
 from ..files import TEMPORARY, inside, listed_name, make_folder, read_utf8, write_atomic
 from ..recipe import Recipe, load_recipe
 from .checkpoint import load_checkpoint, load_progress, save_checkpoint
+from .linear_members import PARTS, POOL
 from .listing import MANIFEST
 from .lock import LOCK, lock_folder
 from .manifest import (
@@ -51,7 +52,8 @@ what a student's teacher wrote; what the process of a chain said; the page of `r
 of a member of a cross-validation."""
 BEGINNING = (MARKER, VOCABULARY, ORIGIN, CHAINS)
 """What is written before the recipe makes a folder a run."""
-BY_WRITERS = (*BEGINNING, RECIPE, CHECKPOINT, MANIFEST, GENERATED, MEMBERS_RECORD, COUNTS)
+BY_WRITERS = (*BEGINNING, RECIPE, CHECKPOINT, MANIFEST, GENERATED, MEMBERS_RECORD, COUNTS, POOL,
+              *PARTS.values())
 BY_READERS = (COLLECTION, DECISIONS, REPORT, EVALUATION)
 """Written by those who have the lock, and by commands that need none."""
 CHAIN = re.compile(r"chain-\d{1,6}")

@@ -32,6 +32,7 @@ from .folder import (
     VOCABULARY,
     refuse_occupied,
 )
+from .linear_members import PARTS, POOL
 from .listing import MANIFEST, OLD_MANIFEST
 from .lock import LOCK, lock_folder
 from .members import COUNTS, MEMBERS, MEMBERS_RECORD
@@ -39,7 +40,7 @@ from .members import COUNTS, MEMBERS, MEMBERS_RECORD
 CONFIG, CARD = "config.json", "README.md"
 """Of an exported model."""
 OF_RUN = (RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, COLLECTION, DECISIONS, GENERATED, LOG,
-          REPORT, EVALUATION)
+          REPORT, EVALUATION, POOL, *PARTS.values())
 FILES = {"run": OF_RUN, "chains": (*OF_RUN, CHAINS), "export": (CONFIG, VOCABULARY, CARD)}
 """What we write into a folder of each kind, beside the marker and the lock."""
 SAMPLE = {
