@@ -20,14 +20,16 @@ from langevin.predict import uncertain
 from langevin.predict.captioning import BeamSettings, CaptionPosterior
 from langevin.predict.load import open_as
 from langevin.predict.classification import Classifier
-from langevin.predict.explain import explain_run
 from langevin.predict.load import open_posterior
+from langevin.predict.language import LanguagePosterior
 from langevin.report.explanation import draw_explanation
 from langevin.report.figures import draw_collections, draw_lines, draw_points, embed_2d, finish, save_figure
 from langevin.report.sentences import draw_runs
 from langevin.store.folder import RECIPE, RunFolder
 from langevin.store.records import write_json
+from langevin.store.samples import choose
 from langevin.tasks.captioning import CaptionTask
+from langevin.posterior.selection import EVERYTHING
 
 from .numbers import read_result
 from .targets import TARGETS
@@ -69,7 +71,20 @@ def draw_samples(told: dict[str, Any], path: Path) -> None:
 def words(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 3: the words of a sentence under three samples and under the average."""
     cell = "ptb-small-successive-sgld"
-    return explain_run(runs / cell, SENTENCE) | {"run": cell}
+    posterior = open_as(LanguagePosterior, runs / cell, EVERYTHING)
+    score = posterior.score(SENTENCE)
+    tokens = score.tokens
+    return {
+        "run": cell, "text": SENTENCE, "steps": [sample.step for sample in posterior.draws],
+        "tokens": [token.token for token in tokens], "averaged": [token.p for token in tokens],
+        "each": [list(row) for row in zip(*(token.parts for token in tokens), strict=True)],
+        "std": [token.std for token in tokens], "nll": score.nll,
+    }
+
+
+def draw_words(told: dict[str, Any], path: Path) -> None:
+    each = [(f"step {step}", row) for step, row in zip(told["steps"], told["each"], strict=True)]
+    draw_explanation(told["tokens"], [*choose(each, "thinned", min(3, len(each))), ("average", told["averaged"])], path)
 
 
 def learning_curves(runs: Path, results: Path) -> dict[str, Any]:
@@ -156,8 +171,7 @@ class Figure:
 
 FIGURES = {
     "samples": Figure(samples, draw_samples, ("each", "collections")),
-    "words": Figure(words, lambda told, path: draw_explanation({"shown": told["tokens"]} | told, path, 3),
-                    ("tokens", "each", "averaged", "std")),  # old records show the tokens
+    "words": Figure(words, draw_words, ("tokens", "steps", "each", "averaged", "std")),
     "captions": Figure(captions, draw_captions, ("image", "captions", "per_sample", "samples")),
     "learning-curves": Figure(learning_curves, lambda told, path: draw_runs(path, told["runs"]), ("runs",)),
     "uncertainty": Figure(uncertainty, draw_uncertainty, ("points", "labels", "scores", "names")),

@@ -71,6 +71,17 @@ def finished_run(text_file: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return out
 
 
+@pytest.fixture(scope="session")
+def word_run(text_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of words, line by line, with dropout."""
+    path = tmp_path_factory.mktemp("words")
+    lines = path / "lines.txt"
+    lines.write_text(text_file.read_text().replace(". ", " .\n"))
+    recipe = load_recipe("text", [f"corpus={lines}", "level=word", "dropout=0.5", *TINY])
+    start(recipe, path / "run").run()
+    return path / "run"
+
+
 def in_process(monkeypatch, capsys, commands: Typer):
     """Runs commands in this process: exit code, standard output, standard error."""
 

@@ -31,7 +31,7 @@ PICTURES = ["test0.jpg", "test4.jpg"]
 
 LOOK = {"evaluate": ["evaluate"], "show": ["show"], "uncertainty": ["uncertainty", "--top", "3"]}
 READ = {
-    "explain": ["explain", TEXT],
+    "explain": ["explain", TEXT, "--select", "thinned"],
     "generate": ["generate", "--prompt", "The ", "--length", "12", "--temperature", "0"],
 }
 SORT = {
@@ -78,8 +78,9 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
         "uncertainty/disagreement": ("uncertainty/disagreement", 1.0),
     },
     "explain": {
-        "nll": ("nll", 1.0), "tokens/*": ("tokens/*", 1.0), "averaged/*": ("averaged/*", 1.0),
-        "std/*": ("std/*", 1.0), "each/*/*": ("each/*/*", 1.0),
+        "nll": ("nll", 1.0), "tokens/*": ("tokens/*/token", 1.0),
+        "averaged/*": ("tokens/*/p", 1.0), "std/*": ("tokens/*/std", 1.0),
+        "each/*/*": ("^tokens/*/parts", 1.0),
     },
     "generate": {"text": ("text", 1.0), "samples": ("samples", 1.0)},
     "curve": {f"curve/{how}/*": (f"curve/{how}/*", 1.0) for how in (
@@ -117,12 +118,14 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
 }
 """Of each command: where its answer had a number, where it has it today, and the factor between.
 
-Not every task has all of them; `*` is all items of a list.
+Not every task has all of them; `*` is all items of a list, `^` turns a table by its diagonal.
 """
 
 
 def find(answer: Any, path: str) -> Any:
     """What stands at a path such as `each/*/nll`; a list for each `*`."""
+    if path.startswith("^"):
+        return [list(row) for row in zip(*find(answer, path[1:]), strict=True)]
     head, _, rest = path.partition("/")
     if not head:
         return answer
@@ -153,11 +156,11 @@ def ask_the_door(folder: str) -> dict[str, Any]:
         return answers | {
             "nll": score.nll, "perplexity": score.perplexity,
             "tokens": [t.token for t in score.tokens],
-            "probability": [t.probability for t in score.tokens],
+            "probability": [t.p for t in score.tokens],
             "std": [t.std for t in score.tokens],
             "next": [t.token for t in following],
-            "next_probability": [t.probability for t in following],
-            "generated": model.generate("The ", 12, temperature=0),
+            "next_probability": [t.p for t in following],
+            "generated": "".join(model.generate("The ", 12, softmax_temperature=0)),
         }
     if hasattr(model, "predict"):
         found = model.predict(TEXTS)

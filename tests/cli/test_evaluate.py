@@ -142,3 +142,16 @@ def test_classifiers_average_all_their_samples(classifier_run, tmp_path):
     resolve(run, Selection("best"), choosing())  # somebody asked for it once
     assert run.choice()
     assert resolve(run).how == "thinned"
+
+
+def test_monte_carlo_dropout(cli, word_run, finished_run):
+    code, printed, _ = cli("evaluate", word_run, "--mc-dropout", "6", "--json")
+    assert code == 0
+    masked = json.loads(printed)
+    assert masked["samples"] == 6
+    assert len({each["nll"] for each in masked["each"]}) == 6
+    plain = json.loads(cli("evaluate", word_run, "--json")[1])
+    assert masked["each"][0]["nll"] != plain["single"]["nll"]
+    code, _, messages = cli("evaluate", finished_run, "--mc-dropout", "3")
+    assert code == 2
+    assert "trained with dropout" in messages

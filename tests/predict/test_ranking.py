@@ -14,9 +14,9 @@ from langevin.predict import ranking as run_uncertainty
 from langevin.predict.ranking import uncertainty_of_run
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
+from langevin.tasks import open_run_task
 from langevin.posterior.selection import Selection
 from langevin.predict.load import open_posterior
-from langevin.tasks.language_model import open_language_task
 from langevin.training.session import start
 from tests.conftest import SENTENCE, TINY
 from tests.sentences import TINY_CLASSIFIER, write_questions
@@ -60,7 +60,7 @@ def assert_equals_evaluation(path: Path) -> None:
 
 def test_text_equals_evaluation(finished_run: Path) -> None:
     """State is carried along the streams, and into the tail after the last of them."""
-    assert len(open_language_task(RunFolder(finished_run)).evaluated["test"].tail)
+    assert len(open_run_task(RunFolder(finished_run)).evaluated["test"].tail)
     assert_equals_evaluation(finished_run)
 
 
@@ -92,7 +92,7 @@ def test_blocks_change_nothing(finished_run: Path, block: int, monkeypatch) -> N
 def test_tokens_are_those_of_a_plain_pass(finished_run: Path) -> None:
     """The first stream, all classes of all samples at once: entropy, mutual information and spread of its tokens."""
     folder = RunFolder(finished_run)
-    task = open_language_task(folder)
+    task = open_run_task(folder)
     model = task.build_model().eval()
     stream = task.evaluated["test"].streams[0].long()
     each = []

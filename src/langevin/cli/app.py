@@ -121,3 +121,19 @@ def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
 def say_skipped(problems: Iterable[str]) -> None:
     for problem in problems:
         messages.print(f"skipped: {problem}", style="yellow")
+
+
+MOST_UNKNOWN = 0.03
+"""A share of unknown words above which numbers of a text say little."""
+
+
+def say_unknown(share: float | None, source: str | None = None) -> None:
+    """Warn of a text that looks familiar because its words became <unk>."""
+    if share is not None and share > MOST_UNKNOWN:
+        where = f"{source}: " if source else ""
+        messages.print(
+            f"{where}{100 * share:.0f} % of the tokens are <unk>, for unknown: the numbers do not "
+            f"compare with those of other texts",
+            style="yellow",
+            soft_wrap=True,
+        )

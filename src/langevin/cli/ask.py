@@ -1,46 +1,52 @@
-"""Commands that ask a language model: generate, explain."""
+"""Commands that ask a language model: generate, explain, score."""
 
 from __future__ import annotations
 
 import json
 import sys
-from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..data.display import visible
-from ..data.vocabulary import END, Vocabulary
-from ..predict.explain import explain_run
-from ..predict.generate import generate as generate_tokens
+from ..errors import LangevinError
+from ..posterior.selection import Selection
+from ..predict.language import LanguagePosterior
+from ..predict.load import open_as
+from ..predict.results import Continuation, MeasuredText
 from ..report.controls import show_controls
-from ..report.explanation import draw_explanation, explanation_table
+from ..report.explanation import (
+    draw_explanation,
+    explanation_table,
+    rows_of,
+    scores_table,
+    tokens_of,
+)
 from ..report.figures import refuse_figure
 from ..report.progress import Bars
-from ..report.terminal import messages, screen
-from ..store.folder import RunFolder
-from ..process import prepare_device
-from ..posterior.selection import BEST, Selection, resolve
-from ..tasks.language_model import language_model_of, open_language_task
+from ..report.terminal import screen
 from .app import (
     Folder,
     Json,
     Overwrite,
-    SkipDamaged,
     command_group,
     example,
     finite,
+    say_skipped,
+    say_unknown,
+    takes_selection,
 )
-from ..tasks.choice import choosing
 
 app = command_group()
 
+
 @app.command(epilog=example('langevin explain runs/my "the snow lay deep"'))
+@takes_selection
 def explain(
     folder: Folder,
     text: Annotated[str, typer.Argument(help="a sentence")],
-    samples: Annotated[
+    selection: Selection,
+    parts: Annotated[
         int, typer.Option(min=1, help="how many samples to show beside the average")
     ] = 3,
     figure: Annotated[
@@ -51,21 +57,58 @@ def explain(
 ) -> None:
     """The probability of each word of a sentence, under single samples and under their average."""
     refuse_figure(figure, overwrite=overwrite)
-    result = explain_run(folder, text)
+    with Bars(as_json) as progress:
+        posterior = open_as(LanguagePosterior, folder, selection, progress)
+    say_skipped(posterior.opened.chosen.skipped)
+    result = posterior.score(text)
     if figure is not None:
-        draw_explanation(result, figure, samples)
+        draw_explanation(tokens_of(result), rows_of(result, parts), figure)
+    say_unknown(result.unknown_share)
     if as_json:
-        print(json.dumps(result))
+        print(json.dumps(result.to_dict()))
     else:
-        screen.print(explanation_table(result, samples))
+        screen.print(explanation_table(str(folder), result, parts))
+
+
+@app.command(epilog=example('langevin score runs/my "the snow lay deep" --file letter.txt'))
+@takes_selection
+def score(
+    folder: Folder,
+    selection: Selection,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT…", help="texts")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Option("--file", help="a text file; more than one may be given")
+    ] = None,
+    adapt: Annotated[
+        bool, typer.Option("--adapt", help="learn from each text while reading it")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """How probable texts are: nll and perplexity of a token, bits of a byte, unknown words."""
+    sources: list[str | Path] = [*(texts or []), *(files or [])]
+    if not sources:
+        raise LangevinError("expected a text, got none; pass one, or a file by --file")
+    with Bars(as_json) as progress:
+        posterior = open_as(LanguagePosterior, folder, selection, progress)
+    say_skipped(posterior.opened.chosen.skipped)
+    results = [
+        MeasuredText(str(source), posterior.measure(source, adapt), adapt) for source in sources
+    ]
+    for result in results:
+        say_unknown(result.scores.unknown_share, result.source if len(results) > 1 else None)
+    if as_json:
+        print(json.dumps([result.to_dict() for result in results]))
+    else:
+        reading = ", learning while reading" if adapt else ""
+        screen.print(scores_table(f"{folder}: texts, after their start{reading}", results))
 
 
 @app.command(epilog=example('langevin generate runs/my --prompt "Once upon " --length 100'))
+@takes_selection
 def generate(
     folder: Folder,
-    prompt: Annotated[
-        str | None, typer.Option(help="text to continue (default: a token of the test text)")
-    ] = None,
+    selection: Selection,
+    prompt: Annotated[str, typer.Option(help="text to continue (default: its start)")] = "",
     length: Annotated[int, typer.Option(min=1, help="how many tokens")] = 400,
     temperature: Annotated[
         float,
@@ -78,65 +121,21 @@ def generate(
         float | None, typer.Option(help="keep the fewest tokens that hold this probability")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
-    select_: Annotated[
-        str | None, typer.Option("--select", help="which collection (default: as evaluate)")
-    ] = None,
-    samples: Annotated[
-        int | None,
-        typer.Option(min=1, help="how many samples to average (default: 10, or the best)"),
-    ] = None,
-    skip_damaged: SkipDamaged = False,
     as_json: Json = False,
 ) -> None:
     """Continue a text with the averaged model."""
-    run = RunFolder(folder)
     with Bars(as_json) as progress:
-        found = resolve(run, Selection(select_, samples, 0, skip_damaged), choosing(progress))
-    chosen = found.samples
-    if samples is None and found.how != BEST:
-        chosen = run.store(skip_damaged=skip_damaged).select(found.how, run.store().of_each(10))
-    model, vocabulary = language_model_of(run)
-    model = model.to(prepare_device(run.recipe.run.device, run.recipe.run.threads))
-    tokens: list[int] = []
-    if prompt is None:
-        begin = open_language_task(run).evaluated["test"].streams[0, :1].long()
-        prompt = vocabulary.decode(begin).decode("utf-8", "replace")
-    else:
-        spelled = vocabulary.spell(prompt)
-        begin = spelled.tokens
-        if spelled.unknown:
-            words = ", ".join(map(visible, spelled.unknown.values()))
-            messages.print(f"read as <unk>: {words}", markup=False)
-    stream = generate_tokens(
-        model, chosen, begin, length, temperature=temperature, seed=seed, top_k=top_k, top_p=top_p
+        posterior = open_as(LanguagePosterior, folder, selection, progress)
+    say_skipped(posterior.opened.chosen.skipped)
+    pieces = posterior.generate(
+        prompt, length, seed=seed, softmax_temperature=temperature, top_k=top_k, top_p=top_p
     )
-    letters = getincrementaldecoder("utf-8")("replace")  # of which a byte may be but a part
-    if not as_json:
-        sys.stdout.write(show_controls(prompt))
-    for token in stream:
-        tokens.append(token)
-        if not as_json:
-            sys.stdout.write(show_controls(letters.decode(piece_of(vocabulary, token))))
-            sys.stdout.flush()
     if as_json:
-        written = vocabulary.decode(tokens).decode("utf-8", "replace")
-        print(
-            json.dumps(
-                {
-                    "prompt": prompt,
-                    "text": written,
-                    "samples": len(chosen),
-                    "temperature": temperature,
-                }
-            )
-        )
-    else:
-        sys.stdout.write(show_controls(letters.decode(b"", final=True)) + "\n")
-
-
-def piece_of(vocabulary: Vocabulary, token: int) -> bytes:
-    """What a token looks like while a text is written: words after a space."""
-    if vocabulary.level != "word":
-        return vocabulary.decode([token])
-    word = vocabulary.tokens[token]
-    return b"\n" if word == END else f" {word}".encode()
+        text = "".join(pieces)
+        print(json.dumps(Continuation(prompt, text, len(posterior), temperature, seed).to_dict()))
+        return
+    sys.stdout.write(show_controls(prompt))
+    for piece in pieces:
+        sys.stdout.write(show_controls(piece))
+        sys.stdout.flush()
+    sys.stdout.write("\n")

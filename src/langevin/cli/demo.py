@@ -11,7 +11,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ..predict.generate import generate
+from ..predict.language import LanguagePosterior
+from ..predict.load import open_as
 from ..recipe import load_recipe
 from ..report.terminal import table
 from ..store.folder import RECIPE, RunFolder
@@ -19,10 +20,7 @@ from ..training.loop import Trainer
 from ..posterior.selection import Selection
 from ..predict.load import open_posterior
 from ..report.tables import gain_in_words
-from ..tasks.language_model import open_language_task
 from ..training.session import resume, start
-from ..posterior.selection import resolve
-from ..tasks.choice import choosing
 from ..posterior.selection import EVERYTHING
 
 PROMPT = "The French "
@@ -79,9 +77,6 @@ def run_demo(out: Path, overrides: list[str], train: Callable[[Trainer, str], No
 
 def write(path: Path) -> str:
     """Some sentences by the averaged model."""
-    folder = RunFolder(path)
-    samples = resolve(folder, Selection("backward", min(5, len(folder.store()))), choosing()).samples
-    task = open_language_task(folder)
-    prompt = task.vocabulary.encode(PROMPT.encode())
-    tokens = list(generate(task.build_model(), samples, prompt, 350, temperature=0.7))
-    return PROMPT + task.vocabulary.decode(tokens).decode("utf-8", "replace").replace("\r\n", " ")
+    posterior = open_as(LanguagePosterior, path, Selection("backward", min(5, len(RunFolder(path).store()))))
+    text = "".join(posterior.generate(PROMPT, 350, softmax_temperature=0.7))
+    return PROMPT + text.replace("\r\n", " ")

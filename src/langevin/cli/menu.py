@@ -20,6 +20,7 @@ MENU: dict[str, dict[str, str]] = {
     "ask": {
         "generate": "continue a text",
         "explain": "the probability of each word of a sentence",
+        "score": "how probable texts are: nll, perplexity, bits a byte",
         "classify": "labels of texts, and which of them to accept",
         "caption": "describe pictures",
     },

@@ -65,6 +65,13 @@ class CountsReader:
                 self.counting = False
                 log.warning("counting while reading stops: %d MB are full", self.ngrams.bytes >> 20)
 
+    def foresee_along(self, tokens: Tensor) -> Tensor:
+        pieces = [torch.empty(1, len(tokens), 0, self.counts.vocabulary, dtype=torch.float64)]
+        for column in tokens.unbind(1):
+            pieces.append(self.foresee()[:, :, None])
+            self.read(column[:, None])
+        return torch.cat(pieces, 2)
+
     def take(self, rows: Tensor) -> None:
         count = len(self.place.lengths)
         numbers = rows.numpy().astype(np.int64)

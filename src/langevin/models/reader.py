@@ -27,6 +27,12 @@ class Reader(Protocol):
     def read(self, tokens: Tensor) -> Tensor:
         """Read on, [rows, n]: log p of each token given those before it, [parts, rows, n]."""
 
+    def foresee_along(self, tokens: Tensor) -> Tensor:
+        """Read on as `read` does, but tell log p of all tokens at each place, [parts, rows, n, V].
+
+        For short chunks: memory grows with n·V.
+        """
+
     def take(self, rows: Tensor) -> None:
         """Go on with these rows, some perhaps twice (beam search), in this order."""
 

@@ -70,13 +70,25 @@ class Pool:
         """The weights with which each token of the last chunk was foreseen, [parts, rows, n]."""
 
     def foresee(self) -> Tensor:
-        each = [member.reader.foresee() for member in self.members]
-        refuse_other_tokens(self.names, [log_p.shape[-1] for log_p in each])
-        return torch.cat([log_p.cpu().double() for log_p in each])
+        return self.joined([member.reader.foresee() for member in self.members])
 
     def read(self, tokens: Tensor) -> Tensor:
         each = [member.reader.read(tokens).cpu().double() for member in self.members]
-        log_p = torch.cat(each)
+        return self.weigh(torch.cat(each))
+
+    def foresee_along(self, tokens: Tensor) -> Tensor:
+        log_p = self.joined([member.reader.foresee_along(tokens) for member in self.members])
+        observed = tokens.cpu().expand(len(log_p), -1, -1)[..., None]
+        self.weigh(log_p.gather(-1, observed)[..., 0])
+        return log_p
+
+    def joined(self, each: Sequence[Tensor]) -> Tensor:
+        """Of all parts of all members, log p of all tokens."""
+        refuse_other_tokens(self.names, [log_p.shape[-1] for log_p in each])
+        return torch.cat([log_p.cpu().double() for log_p in each])
+
+    def weigh(self, log_p: Tensor) -> Tensor:
+        """Remember the weights with which these tokens were foreseen; with `adapt` they move."""
         if self.adapt:
             trace, self.now = follow(log_p[:, 0], self.prior[:, 0], self.now)
             self.read_with = trace[:, None]

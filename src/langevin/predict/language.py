@@ -1,85 +1,194 @@
-"""A language model that answers: what a text scores, what comes next, how it goes on."""
+"""A language model that answers: what a text scores, what comes next, how it goes on.
+
+All of it is asked of readers: the samples of the network, and whatever else foresees with them.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+import torch
 from torch import Tensor
 
+from ..data.corpora import open_text
+from ..data.display import visible
+from ..data.vocabulary import SpelledText, Vocabulary
 from ..errors import LangevinError
+from ..models.reader import Reader
+from ..posterior.ensemble_reader import EnsembleReader
+from ..posterior.mixture import log_mixture, mixture, part_spread
+from ..posterior.pool import Member, Pool
+from ..posterior.scores import Scores
 from .base import Posterior
-from .explain import spelled
-from .generate import generate
+from .generation import Drawing, letters
+from .results import TextScore, TokenScore
 
+log = logging.getLogger(__name__)
 
-@dataclass(frozen=True)
-class Token:
-    """A token, its averaged probability, and the standard deviation of that over the samples (n−1).
-
-    `word` is what stood in the text where the token is `<unk>`.
-    """
-
-    token: str
-    probability: float
-    std: float
-    word: str | None = None
-
-
-@dataclass(frozen=True)
-class Score:
-    """How well a text was foreseen: −log p̄ per token in nats, its exponential, and every token."""
-
-    nll: float
-    perplexity: float
-    tokens: list[Token]
+NETWORK = "network"
+"""The name of the samples among the members."""
+PROBABILITIES = 1 << 22
+"""Of all parts and tokens, held at once while a text is scored: 32 MB, a few times."""
+CHUNK = 1 << 16
+"""Tokens that are read at once where only what was written is asked for."""
 
 
 class LanguagePosterior(Posterior):
     """A language model."""
 
-    def score(self, text: str) -> Score:
-        """How probable this text is, read from the start of a line."""
-        sentence = spelled(self.vocabulary, text)
-        tokens = sentence.tokens
-        each = self.ensemble.score(tokens[None, :-1].to(self.device), targets=tokens[None, 1:]).each
-        assert each is not None
-        p, std = mean_and_std(each[:, 0])
-        nll = -p.log().mean().item()
-        scored = named(self.vocabulary.pieces(tokens)[1:], p, std)
-        scored = [replace(token, word=sentence.unknown.get(at)) for at, token in enumerate(scored, 1)]
-        return Score(nll, math.exp(min(nll, 700.0)), scored)
+    noun, maker = "language model", "langevin train --text"
 
-    def next(self, text: str, top: int = 10) -> list[Token]:
-        """The most probable tokens after this text."""
+    def members(self, adapt: bool = False) -> list[Member]:
+        """What foresees tokens, the network first; with `adapt` each for a text to learn from."""
+        network = EnsembleReader(self.ensemble, len(self.vocabulary), self.vocabulary.start)
+        return [Member(NETWORK, network)]
+
+    def reader(self, adapt: bool = False) -> Reader:
+        """What foresees the next token, and reads on.
+
+        With `adapt` it learns from what it reads: counts count on, and the weights of all parts
+        follow. It then reads one text at a time.
+        """
+        pool = self.pool(adapt)
+        return pool if adapt or len(pool.members) > 1 else pool.members[0].reader
+
+    def pool(self, adapt: bool = False) -> Pool:
+        """All members as one, be it one only."""
+        return Pool(self.members(adapt), adapt=adapt)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each part is: "step 400", or the name of another member."""
+        several = len({sample.chain for sample in self.draws}) > 1
+        steps = [f"chain {sample.chain}, step {sample.step}" if several else f"step {sample.step}"
+                 for sample in self.draws]  # fmt: skip
+        _, *others = self.members()
+        return (*steps, *(label for member in others for label in part_names(member)))
+
+    def score(self, text: str, adapt: bool = False) -> TextScore:
+        """How probable this text is, token by token, read after the level's start.
+
+        With `adapt` the model learns from the text while it reads.
+        """
+        spelled = refuse_nothing(self.vocabulary.spell(text), repr(text))
+        return self.score_tokens(spelled, text.encode(), adapt)
+
+    def score_tokens(
+        self, spelled: SpelledText, raw: bytes | None = None, adapt: bool = False
+    ) -> TextScore:
+        """The same of tokens that stand after a first one; `raw` is their text, if it is known."""
+        pool, tokens = self.pool(adapt), spelled.tokens[1:]
+        width = max(1, PROBABILITIES // (sum(pool.sizes) * len(self.vocabulary)))
+        columns = [column for piece in torch.split(tokens, width) for column in told_of(pool, piece)]
+        names = self.vocabulary.pieces(spelled.tokens)[1:]
+        rows = [
+            TokenScore(name, math.exp(log_p), std, entropy, information, parts,
+                       spelled.unknown.get(at))
+            for at, (name, (log_p, (std, entropy, information), parts))
+            in enumerate(zip(names, columns, strict=True), 1)
+        ]  # fmt: skip
+        whole = scores_of(self.vocabulary, tokens, math.fsum(log_p for log_p, *_ in columns), raw)
+        assert whole.perplexity is not None
+        assert whole.unknown_share is not None
+        return TextScore(whole.nll, whole.perplexity, whole.unknown_share, len(self), tuple(rows),
+                         self.labels, whole.bits_per_byte)  # fmt: skip
+
+    def measure(self, text: str | Path, adapt: bool = False) -> Scores:
+        """The score of a text or a file of any length as a whole."""
+        if isinstance(text, Path):
+            file = open_text(text)
+            raw, tokens = file.read(), self.vocabulary.encode_text(file)
+            spelled = SpelledText(torch.cat([torch.tensor([self.vocabulary.start]), tokens]))
+        else:
+            raw, spelled = text.encode(), self.vocabulary.spell(text)
+        tokens, pool = refuse_nothing(spelled, repr(str(text))).tokens[1:], self.pool(adapt)
+        pieces = torch.split(tokens, CHUNK)
+        log_p = math.fsum(float(pool.score(piece[None]).sum()) for piece in pieces)
+        return scores_of(self.vocabulary, tokens, log_p, raw)
+
+    def next(self, text: str = "", top: int = 10) -> list[TokenScore]:
+        """The most probable tokens after this text; entropies are of all that may come."""
         if top < 1:
             raise LangevinError(f"expected at least one token to show, got top={top}")
-        context = self.vocabulary.spell(text).tokens[None].to(self.device)
-        each = self.ensemble.log_probs(context, each=True).each
-        assert each is not None
-        p, std = mean_and_std(each[:, 0, -1])
-        best = p.topk(min(top, len(p))).indices
-        names = [self.vocabulary.token_text(number) for number in best.tolist()]
-        return named(names, p[best], std[best])
+        pool = self.pool()
+        pool.read(self.spell_prompt(text)[None])
+        each = pool.foresee()[:, 0]
+        said = mixture(each, pool.weights[:, 0], pool.sizes)
+        p, std = said.log_probs.exp(), part_spread(each, pool.weights, pool.sizes).std
+        known = (float(said.entropy), float(said.mutual_information))
+        return [
+            TokenScore(self.vocabulary.token_text(number), float(p[number]), float(std[number]),
+                       *known, parts=tuple(each[:, number].exp().tolist()))
+            for number in p.topk(min(top, len(p))).indices.tolist()
+        ]  # fmt: skip
 
     def generate(
-        self, prompt: str, length: int = 200, *, temperature: float = 0.8, seed: int = 0, top_k: int | None = None,
-        top_p: float | None = None,
-    ) -> str:
-        """The text that follows the prompt, `length` tokens of it."""
-        stream = generate(
-            self.model, self.draws, self.vocabulary.spell(prompt).tokens, length, temperature=temperature, seed=seed,
-            top_k=top_k, top_p=top_p,
-        )
-        return self.vocabulary.decode(list(stream)).decode("utf-8", "replace")
+        self, prompt: str = "", length: int = 200, *, seed: int = 0,
+        softmax_temperature: float = 0.8, top_k: int | None = None, top_p: float | None = None,
+    ) -> Iterator[str]:
+        """The text that follows the prompt, `length` tokens of it, piece by piece in whole letters.
+
+        Each token is drawn from p^(1/softmax_temperature); 0 takes the most probable one.
+        `top_k` keeps the k most probable, `top_p` the fewest that hold this probability.
+        """
+        drawing = Drawing(seed, softmax_temperature, top_k, top_p)
+        tokens = self.continue_tokens(self.spell_prompt(prompt), length, drawing)
+        return letters(self.vocabulary, tokens, prompt)
+
+    def continue_tokens(self, tokens: Tensor, length: int, drawing: Drawing) -> Iterator[int]:
+        """So many tokens after these, each drawn from p̄."""
+        pool = self.pool()
+        pool.read(tokens[None])
+        draw = drawing.begin()
+        for _ in range(length):
+            token = draw(log_mixture(pool.foresee()[:, 0], pool.weights[:, 0]))
+            yield token
+            pool.read(torch.tensor([[token]]))
+
+    def spell_prompt(self, text: str) -> Tensor:
+        """Its tokens; what became <unk> is said."""
+        spelled = self.vocabulary.spell(text)
+        if spelled.unknown:
+            log.warning("read as <unk>: %s", ", ".join(map(visible, spelled.unknown.values())))
+        return spelled.tokens[1:]
 
 
-def named(names: Sequence[str], p: Tensor, std: Tensor) -> list[Token]:
-    return [Token(*row) for row in zip(names, p.tolist(), std.tolist(), strict=True)]
+def told_of(pool: Pool, tokens: Tensor) -> Iterable[tuple[float, list[float], tuple[float, ...]]]:
+    """Of each token: log p̄; std, entropy and mutual information; p by part."""
+    each = pool.foresee_along(tokens[None])[:, 0]
+    weights = pool.read_with[:, 0]
+    said = mixture(each, weights, pool.sizes)
+    observed = each.gather(-1, tokens.long().expand(len(each), -1)[..., None])[..., 0]
+    spread = part_spread(observed, weights, pool.sizes)
+    numbers = torch.stack([spread.std, said.entropy, said.mutual_information], 1)
+    parts = map(tuple, observed.exp().T.tolist())
+    return zip(log_mixture(observed, weights).tolist(), numbers.tolist(), parts, strict=True)
 
 
-def mean_and_std(log_p: Tensor) -> tuple[Tensor, Tensor]:
-    """Of probabilities over the samples, which come first; the spread over n−1, zero for one sample."""
-    p = log_p.double().exp().cpu()
-    return p.mean(0), p.std(0, correction=1 if len(p) > 1 else 0)
+def scores_of(
+    vocabulary: Vocabulary, tokens: Tensor, log_p: float, raw: bytes | None = None
+) -> Scores:
+    """Of a text whose tokens have this log p in all.
+
+    Bits a byte are told where the tokens can be turned back into the bytes.
+    """
+    nll, unknown = -log_p / len(tokens), vocabulary.unknown_share(tokens)
+    exact = raw is not None and not unknown and vocabulary.decode(tokens) == raw
+    bits = -log_p / math.log(2) / len(raw) if raw and exact else None
+    return Scores(nll, len(tokens), math.exp(min(nll, 700.0)), bits, unknown_share=unknown)
+
+
+def part_names(member: Member) -> list[str]:
+    """The name of a member for each of its parts."""
+    parts = len(member.reader.weights)
+    return [member.name if parts == 1 else f"{member.name} {part}" for part in range(1, parts + 1)]
+
+
+def refuse_nothing(spelled: SpelledText, text: str) -> SpelledText:
+    """A score needs a token to predict."""
+    if len(spelled.tokens) < 2:
+        raise LangevinError(f"expected a text of at least one token, got {text}; pass some words")
+    return spelled

@@ -41,6 +41,30 @@ class TextScore(Result):
     tokens: tuple[TokenScore, ...]
     labels: tuple[str, ...]
     """What each part of a token's probability is, such as "step 400"."""
+    bits_per_byte: float | None = None
+    """None where tokens cannot be turned back into the bytes."""
+
+
+@dataclass(frozen=True)
+class MeasuredText(Result):
+    """A text or a file, and its score as a whole."""
+
+    source: str
+    """The text, or the name of the file."""
+    scores: Scores
+    adapted: bool
+    """Whether the model learnt from the text while it read."""
+
+
+@dataclass(frozen=True)
+class Continuation(Result):
+    """What was written after a prompt."""
+
+    prompt: str
+    text: str
+    samples: int
+    softmax_temperature: float
+    seed: int
 
 
 @dataclass(frozen=True)

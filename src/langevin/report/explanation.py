@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
+from ..data.display import visible
 from ..errors import LangevinError
+from ..predict.results import MeasuredText, TextScore
 from ..store.samples import choose
 from .figures import write_figure
 from .terminal import table
 
+Rows = list[tuple[str, list[float]]]
+"""Probabilities of all tokens under names: some parts, then the average."""
 
-def explanation_table(result: dict[str, Any], samples: int) -> Group:
-    """A row for each token: probability under some samples, under the average, and the spread over all samples."""
-    shown = chosen(result, samples)
-    columns = ["token", *(label for label, _ in shown), "average", "± std"]
-    rows: list[list[str | Text]] = [
-        [Text(visible(token)), *(colour(row[at]) for _, row in shown), colour(result["averaged"][at]),
-         f"{result['std'][at]:.4f}"]
-        for at, token in enumerate(result["shown"])
+
+def explanation_table(title: str, score: TextScore, parts: int) -> Group:
+    """A row for each token: p by some of the parts, averaged, the spread over all of them."""
+    rows = rows_of(score, parts)
+    columns = ["token", *(label for label, _ in rows), "± std"]
+    lines: list[list[str | Text]] = [
+        [Text(token), *(colour(row[at]) for _, row in rows), f"{score.tokens[at].std:.4f}"]
+        for at, token in enumerate(tokens_of(score))
     ]
-    return table(f"{result['run']}: probability of each token", columns, rows)
+    return table(f"{title}: probability of each token", columns, lines)
 
 
-def draw_explanation(result: dict[str, Any], path: Path, samples: int) -> None:
-    """The figure: samples and average as rows, tokens as columns, log-probability as colour."""
+def rows_of(score: TextScore, parts: int) -> Rows:
+    """Some samples, evenly spread over those there are; other members in any case."""
+    samples = choose(list(range(score.samples)), "thinned", min(parts, score.samples))
+    numbers = [*samples, *range(score.samples, len(score.labels))]
+    rows = [(score.labels[n], [token.parts[n] for token in score.tokens]) for n in numbers]
+    return [*rows, ("average", [token.p for token in score.tokens])]
+
+
+def tokens_of(score: TextScore) -> list[str]:
+    """As they are shown; a word that became <unk> with it."""
+    return [token_sign(token.token if token.word is None else f"<unk:{visible(token.word)}>")
+            for token in score.tokens]  # fmt: skip
+
+
+def draw_explanation(tokens: Sequence[str], rows: Rows, path: Path) -> None:
+    """The figure: the rows one under the other, tokens as columns, log-probability as colour."""
     try:
         import matplotlib
     except ImportError:
@@ -36,27 +54,39 @@ def draw_explanation(result: dict[str, Any], path: Path, samples: int) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    shown = [*chosen(result, samples), ("average", result["averaged"])]
-    width = max(4.0, 0.55 * len(result["shown"]))
-    figure, axes = pyplot.subplots(figsize=(width, 0.5 * len(shown) + 1.2), layout="constrained")
-    image = axes.imshow([[math.log10(max(p, 1e-9)) for p in row] for _, row in shown], cmap="viridis", aspect="auto")
-    for y, (_, row) in enumerate(shown):
+    width = max(4.0, 0.55 * len(tokens))
+    figure, axes = pyplot.subplots(figsize=(width, 0.5 * len(rows) + 1.2), layout="constrained")
+    logarithms = [[math.log10(max(p, 1e-9)) for p in row] for _, row in rows]
+    image = axes.imshow(logarithms, cmap="viridis", aspect="auto")
+    for y, (_, row) in enumerate(rows):
         for x, p in enumerate(row):
-            axes.text(x, y, f"{p:.2g}", ha="center", va="center", fontsize=6, color="white" if p < 0.03 else "black")
-    axes.set_xticks(range(len(result["shown"])), [visible(t) for t in result["shown"]], rotation=60, fontsize=8)
-    axes.set_yticks(range(len(shown)), [label for label, _ in shown], fontsize=8)
+            ink = "white" if p < 0.03 else "black"
+            axes.text(x, y, f"{p:.2g}", ha="center", va="center", fontsize=6, color=ink)
+    axes.set_xticks(range(len(tokens)), tokens, rotation=60, fontsize=8)
+    axes.set_yticks(range(len(rows)), [label for label, _ in rows], fontsize=8)
     figure.colorbar(image, label="log₁₀ p")
     write_figure(path, figure)
     pyplot.close(figure)
 
 
-def chosen(result: dict[str, Any], samples: int) -> list[tuple[str, list[float]]]:
-    """Some samples, evenly spread over those there are, with the step (and the chain, if there are several) of each."""
-    several = len(set(result["chains"])) > 1
-    labels = [f"chain {chain}, step {step}" if several else f"step {step}"
-              for chain, step in zip(result["chains"], result["steps"], strict=True)]
-    everything = list(zip(labels, result["each"], strict=True))
-    return choose(everything, "thinned", min(samples, len(everything)))
+def scores_table(title: str, texts: Sequence[MeasuredText]) -> Group:
+    """A row for each text."""
+    columns = ["text", "tokens", "nll (nats)", "perplexity", "bits per byte", "unknown %"]
+    lines = []
+    for text in texts:
+        bits, unknown = text.scores.bits_per_byte, text.scores.unknown_share
+        lines.append([
+            excerpt(text.source), str(text.scores.items), f"{text.scores.nll:.4f}",
+            f"{text.scores.perplexity:.2f}", "" if bits is None else f"{bits:.3f}",
+            f"{100 * (unknown or 0):.1f}",
+        ])  # fmt: skip
+    return table(title, columns, lines)
+
+
+def excerpt(text: str, most: int = 40) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(visible(text[: 2 * most]).split())
+    return line if len(line) <= most and len(text) <= 2 * most else f"{line[: most - 1]}…"
 
 
 def colour(p: float) -> Text:
@@ -65,6 +95,6 @@ def colour(p: float) -> Text:
     return Text(f"{p:.4f}", style=f"rgb({round(60 + 180 * surprise)},{round(200 - 140 * surprise)},80)")
 
 
-def visible(token: str) -> str:
+def token_sign(token: str) -> str:
     """A space as a sign, and a dot for a byte whose letter stands before it."""
     return {" ": "␣", "": "·"}.get(token, token)

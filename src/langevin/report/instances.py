@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .components import Html, element, joined, parts, shaded, table
-from .explanation import visible
+from .explanation import token_sign
 from .story import Story
 from .uncertain import NAMES
 
@@ -61,7 +61,7 @@ def captions(made: dict[str, Any]) -> Html:
 def tokens(top: list[dict[str, Any]], by: str) -> Html:
     most = max([*(item["score"] for item in top), 1e-12])
     rows = [
-        (str(rank), in_context(item, most), visible(item["expected"]), f"{item['probability']:.4f} ± {item['std']:.4f}",
+        (str(rank), in_context(item, most), token_sign(item["expected"]), f"{item['probability']:.4f} ± {item['std']:.4f}",
          f"{item['total']:.3f}", f"{item['epistemic']:.4f}")
         for rank, item in enumerate(top, 1)
     ]
@@ -76,7 +76,7 @@ def in_context(item: dict[str, Any], most: float) -> Html:
     for place, (token, score) in enumerate(item["context"]):
         known = score is not None and score == score
         tells = f"{score:.4f}" if known else "not looked at"
-        span = shaded(visible(token), score / most if known else 0.0, tells)
+        span = shaded(token_sign(token), score / most if known else 0.0, tells)
         pieces += [element("mark", span) if place == item["at"] else span, space]
     return element("span", *pieces, class_="context")
 

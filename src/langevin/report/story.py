@@ -9,26 +9,26 @@ from typing import Any
 import torch
 
 from ..data.features import named_rows
+from ..data.vocabulary import SpelledText
 from ..data.folds import check_split
 from ..errors import LangevinError
 from ..predict.captioning import BeamSettings, CaptionPosterior
-from ..predict.load import open_as
+from ..predict.language import LanguagePosterior
 from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import Draws
-from ..predict.generate import generate
-from ..predict.ranking import RunUncertainty, predict, uncertainty_of_run
+from ..predict.generation import Drawing
+from ..predict.load import open_as
+from ..predict.ranking import RunUncertainty, uncertainty_of_run
 from ..store.folder import RunFolder
 from ..store.manifest import Choice, RunProgress
 from ..tasks import Task
 from ..tasks.captioning import CaptionTask
-from ..tasks.items import Piece, read_on
 from ..tasks.language_model import LanguageModelTask
-from ..process import SILENT, Progress, prepare_device
+from ..process import SILENT, Progress
 from ..posterior.selection import ALL, Selection, resolve
 from ..predict.load import open_posterior
 from ..predict.results import Evaluation
 from ..tasks import open_run_task
-from ..tasks.choice import choosing
 
 SHOWN = 12
 """Items in a list of examples."""
@@ -97,18 +97,15 @@ def examples(task: Task, folder: RunFolder, split: str, selection: Selection) ->
 
 def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selection: Selection) -> dict[str, Any]:
     """A continuation of the beginning of the split, token by token with the samples' uncertainty."""
-    samples = resolve(folder, selection, choosing()).samples
-    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
-    given, length = (15, 60) if task.vocabulary.level == "word" else (60, 300)
+    posterior, vocabulary = open_as(LanguagePosterior, folder.path, selection), task.vocabulary
+    given, length = (15, 60) if vocabulary.level == "word" else (60, 300)
     prompt = task.evaluated[split].streams[0, :given].long()
-    wrote = list(generate(model, samples, prompt, length, temperature=0.8, seed=0))
-    text = torch.cat([prompt, torch.tensor(wrote)])
-    piece = Piece(text[1:], lambda model, carry: read_on(text[None, :-1], False, model, None))
-    predictions = predict([piece], len(task.vocabulary), model, samples)
-    tokens = task.vocabulary.pieces(wrote)
-    at = len(prompt) - 1
+    wrote = list(posterior.continue_tokens(prompt, length, Drawing()))
+    start = torch.tensor([vocabulary.start])
+    score = posterior.score_tokens(SpelledText(torch.cat([start, prompt, torch.tensor(wrote)])))
+    tokens = score.tokens[len(prompt):]
     return {
-        "samples": len(samples), "prompt": task.vocabulary.decode(prompt).decode("utf-8", "replace"),
-        "level": task.vocabulary.level, "tokens": tokens, "probability": predictions.probability[at:].tolist(),
-        "std": predictions.std[at:].tolist(), "epistemic": predictions.summary.epistemic[at:].tolist(),
+        "samples": len(posterior), "prompt": vocabulary.decode(prompt).decode("utf-8", "replace"),
+        "level": vocabulary.level, "tokens": vocabulary.pieces(wrote), "probability": [token.p for token in tokens],
+        "std": [token.std for token in tokens], "epistemic": [token.mutual_information for token in tokens],
     }

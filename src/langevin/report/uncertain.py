@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from .explanation import visible
 from .tables import shown_number
+from .explanation import token_sign
 from .terminal import table
 
 NAMES = {
@@ -64,7 +64,7 @@ Rows = tuple[tuple[str, ...], list[tuple[str | Text, ...]]]
 def token_rows(top: list[dict[str, Any]]) -> Rows:
     most = max(item["score"] for item in top)
     return ("in its context", "expected", "p ± std", "total", "epistemic"), [
-        (coloured(item["context"], most, item["at"]), visible(item["expected"]), p_and_std(item),
+        (coloured(item["context"], most, item["at"]), token_sign(item["expected"]), p_and_std(item),
          f"{item['total']:.3f}", f"{item['epistemic']:.4f}")
         for item in top
     ]
@@ -101,7 +101,7 @@ def coloured(context: list[tuple[str, float | None]], most: float, at: int | Non
     for place, (token, score) in enumerate(context):
         share = 0.0 if score is None or score != score else min(1.0, score / max(most, 1e-12))
         style = f"rgb({round(120 + 135 * share)},{round(120 + 40 * share)},{round(120 - 100 * share)})"
-        shown = visible(token)
+        shown = token_sign(token)
         text.append(f"⟦{shown}⟧" if place == at else shown, style=f"bold {style}" if place == at else style)
         text.append(" " if words and at is not None else "")
     return text

@@ -19,7 +19,7 @@ COUNTS = ("tokens", "sentences")
 USE = {
     "language-model": 'model.score("It was a clear night.")   # nats per token, how sure of each\n'
                       'model.next("It was a clear ", top=5)   # what may follow, with its spread\n'
-                      'model.generate("It was a clear ", 100)',
+                      '"".join(model.generate("It was a clear ", 100))',
     "classify": 'model.predict(["..."])   # label, probabilities, two kinds of uncertainty',
     "caption": "model.caption(features)   # [images, width] → captions, with p of every word",
 }

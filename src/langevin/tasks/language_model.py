@@ -21,7 +21,6 @@ from ..models.recurrent import detach
 from ..models.softmax import cross_entropy
 from ..posterior.scores import Scores
 from ..recipe import Recipe, TextData
-from ..store.folder import RunFolder
 from .base import Batch, Carry, refuse_changed_data
 
 
@@ -173,20 +172,3 @@ def score(model: nn.Module, inputs: Tensor, targets: Tensor, carry: Carry) -> tu
     logits, after = model(inputs.to(device), carry)
     nll = F.cross_entropy(logits.flatten(0, 1), targets.to(device).flatten(), reduction="none")
     return -nll.view(targets.shape).cpu(), after
-
-
-def open_language_task(folder: RunFolder) -> LanguageModelTask:
-    """The same, for what only language models can do."""
-    refuse_other_task(folder)
-    return LanguageModelTask(folder.recipe, folder.vocabulary, folder.facts)
-
-
-def language_model_of(folder: RunFolder) -> tuple[LanguageModel, Vocabulary]:
-    """The model of a run and its tokens, whose training text need not be there."""
-    refuse_other_task(folder)
-    return model_of(folder.recipe, folder.vocabulary), folder.vocabulary
-
-
-def refuse_other_task(folder: RunFolder) -> None:
-    if folder.recipe.task != LanguageModelTask.name:
-        raise LangevinError(f"expected the run of a language model in {folder.path}, got one of {folder.recipe.task}")
