@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
-from .reader import Reader
+from .reader import Reader, step_by_step
 
 if TYPE_CHECKING:
     from .counts import Counts
@@ -66,11 +66,7 @@ class CountsReader:
                 log.warning("counting while reading stops: %d MB are full", self.ngrams.bytes >> 20)
 
     def foresee_along(self, tokens: Tensor) -> Tensor:
-        pieces = [torch.empty(1, len(tokens), 0, self.counts.vocabulary, dtype=torch.float64)]
-        for column in tokens.unbind(1):
-            pieces.append(self.foresee()[:, :, None])
-            self.read(column[:, None])
-        return torch.cat(pieces, 2)
+        return step_by_step(self, tokens)
 
     def take(self, rows: Tensor) -> None:
         count = len(self.place.lengths)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
-from ..models.reader import Reader
+from ..models.reader import Reader, step_by_step
 from ..models.stacked import on_tensors, reorder
 from ..posterior.ensemble import Ensemble
 
@@ -47,6 +47,9 @@ class CaptionReader:
             scored.append(self.log_p.gather(-1, wanted)[..., 0])
             self.go_on(column)
         return torch.stack(scored, -1)
+
+    def foresee_along(self, tokens: Tensor) -> Tensor:
+        return step_by_step(self, tokens)
 
     def take(self, rows: Tensor) -> None:
         self.carry = reorder(self.carry, rows.to(self.device))
