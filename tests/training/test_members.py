@@ -15,7 +15,7 @@ from langevin.store.check import check_folder
 from langevin.store.folder import RunFolder
 from langevin.store.members import read_members, read_members_record
 from langevin.tasks.counting import counted_log_probs, learn_counts
-from langevin.tasks.language_model import open_language_task
+from langevin.tasks.language_model import LanguageModelTask
 from langevin.training.chains import start_chains
 from langevin.training.jobs import PARENT
 from langevin.training.members import add_members, average_on_validation, wants_members
@@ -50,7 +50,7 @@ def files_of(folder):
 def test_members_are_weighed_before_validation_is_counted(run):
     folder = run()
     record = add_members(folder)
-    task = open_language_task(folder)
+    task = LanguageModelTask(folder.recipe, folder.vocabulary, folder.facts)
     clean = learn_counts(task, record.asked_order, 2**28)
     network = average_on_validation(folder, task, SILENT).double()
     counted = counted_log_probs(clean, task, "valid")

@@ -29,7 +29,7 @@ from ..store.members import (
     write_members,
 )
 from ..tasks.counting import choose_counts, count_split, counted_log_probs, windows_of
-from ..tasks.language_model import LanguageModelTask, open_language_task
+from ..tasks.language_model import LanguageModelTask
 
 WINDOW = {"word": 40}
 """Tokens of the windows whose surprise is kept; of bytes and characters 200."""
@@ -57,7 +57,7 @@ def add_members(
         known = None if anew else sound_members(folder)
         if known is not None and known.record.samples == names:
             return known.record
-        task = open_language_task(folder)
+        task = LanguageModelTask(folder.recipe, folder.vocabulary, folder.facts)
         network = average_on_validation(folder, task, progress)
         assert isinstance(folder.recipe.data, TextData)
         choice = choose_counts(task, folder.recipe.data.counts_megabytes << 20)
