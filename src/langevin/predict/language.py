@@ -90,7 +90,7 @@ class LanguagePosterior(Posterior):
             for at, (name, (log_p, (std, entropy, information), parts))
             in enumerate(zip(names, columns, strict=True), 1)
         ]  # fmt: skip
-        whole = scores_of(self.vocabulary, tokens, math.fsum(log_p for log_p, *_ in columns), raw)
+        whole = text_scores(self.vocabulary, tokens, math.fsum(log_p for log_p, *_ in columns), raw)
         assert whole.perplexity is not None
         assert whole.unknown_share is not None
         return TextScore(whole.nll, whole.perplexity, whole.unknown_share, len(self), tuple(rows),
@@ -107,7 +107,7 @@ class LanguagePosterior(Posterior):
         tokens, pool = refuse_nothing(spelled, repr(str(text))).tokens[1:], self.pool(adapt)
         pieces = torch.split(tokens, CHUNK)
         log_p = math.fsum(float(pool.score(piece[None]).sum()) for piece in pieces)
-        return scores_of(self.vocabulary, tokens, log_p, raw)
+        return text_scores(self.vocabulary, tokens, log_p, raw)
 
     def next(self, text: str = "", top: int = 10) -> list[TokenScore]:
         """The most probable tokens after this text; entropies are of all that may come."""
@@ -168,7 +168,7 @@ def told_of(pool: Pool, tokens: Tensor) -> Iterable[tuple[float, list[float], tu
     return zip(log_mixture(observed, weights).tolist(), numbers.tolist(), parts, strict=True)
 
 
-def scores_of(
+def text_scores(
     vocabulary: Vocabulary, tokens: Tensor, log_p: float, raw: bytes | None = None
 ) -> Scores:
     """Of a text whose tokens have this log p in all.
