@@ -14,6 +14,7 @@ MENU: dict[str, dict[str, str]] = {
     "train": {
         "train": "on a recipe, a text of your own, or labelled sentences",
         "resume": "go on with a run that was stopped, to the same bits",
+        "pool": "n-gram counts beside the samples of a finished text run",
         "distill": "one network that predicts like the average of many",
         "demo": "three minutes: an optimiser and its sampling twin compared",
     },
@@ -45,6 +46,7 @@ MENU: dict[str, dict[str, str]] = {
 """Commands by group, as one comes to need them; those of a group are in the module of its name."""
 
 ELSEWHERE = {
+    "pool": "train_pool",
     "classify": "ask_classes",
     "caption": "ask_captions",
     "decide": "judge_classes",

@@ -12,7 +12,7 @@ from rich.text import Text
 from ..predict.export import export as export_run
 from ..report.progress import Bars
 from ..report.terminal import messages, screen
-from ..store.card import half_precision
+from ..store.card import COUNTS_TELL, half_precision
 from ..store.check import check_folder
 from ..posterior.selection import Selection
 from .app import Folder, Json, Overwrite, Quiet, command_group, example, takes_selection
@@ -29,6 +29,9 @@ def export(
     float16: Annotated[
         bool, typer.Option("--float16", help="half the size; its effect is measured")
     ] = False,
+    with_counts: Annotated[
+        bool, typer.Option("--with-counts", help="n-gram counts too: they contain the text")
+    ] = False,
     evaluate: Annotated[
         bool, typer.Option(help="measure on the test split, where the data are there")
     ] = True,
@@ -36,22 +39,21 @@ def export(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Write a folder that stands alone: config, vocabulary, samples, card; no training data."""
+    """Write a folder that stands alone: config, vocabulary, samples, card; no training data.
+
+    Counts of a text are left out unless --with-counts takes them along: they contain the text.
+    """
     with Bars(quiet or as_json) as progress:
         config = export_run(
-            folder,
-            out,
-            selection,
-            float16=float16,
-            overwrite=overwrite,
-            measure=evaluate,
-            progress=progress,
-        )
+            folder, out, selection, float16=float16, with_counts=with_counts, overwrite=overwrite,
+            measure=evaluate, progress=progress,
+        )  # fmt: skip
     if as_json:
         print(json.dumps(config.to_dict()))
         return
-    if said := half_precision(config.metrics):
-        messages.print(said)
+    for said in (COUNTS_TELL if config.counts else "", half_precision(config.metrics)):
+        if said:
+            messages.print(said)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / 1e6
     screen.print(
         Text(

@@ -11,6 +11,7 @@ from ..store.card import command, model_card, training_command
 from ..store.export import (
     ExportConfig,
     ExportMetrics,
+    copy_counts,
     describe,
     new_export,
     write_about,
@@ -31,13 +32,14 @@ from ..posterior.selection import EVERYTHING
 
 def export(
     path: Path, out: Path, selection: Selection = EVERYTHING, *, float16: bool = False,
-    overwrite: bool = False, measure: bool = True, progress: Progress = SILENT,
+    with_counts: bool = False, overwrite: bool = False, measure: bool = True,
+    progress: Progress = SILENT,
 ) -> ExportConfig:
     """Write the chosen samples of a run into a folder that needs nothing else.
 
     With `measure` the samples as they are written are evaluated on the test split (and, for
     float16, as they were) where the data are there; otherwise the metrics are those that the run
-    noted while it trained.
+    noted while it trained. Counts go along only `with_counts`, as they contain the text.
     """
     folder, out = RunFolder(path), out.resolve()
     with new_export(out, overwrite=overwrite) as making:
@@ -46,11 +48,15 @@ def export(
         written = write_samples(making, samples, float16=float16)
         found = measured(folder, written, samples if float16 else [], progress) if measure else None
         config = describe(folder, len(samples), float16=float16)
-        config = config.model_copy(update={"metrics": found or noted(folder)})
+        if with_counts:
+            copy_counts(folder, making)
+        told = {"metrics": found or noted(folder), "counts": with_counts or None}
+        config = config.model_copy(update=told)
         run = path.resolve().name
         commands = [training_command(folder, run), command(
             "export", run, out.name, select=chosen.how, samples=selection.samples,
             discard=selection.discard or None, float16=float16 or None,
+            with_counts=with_counts or None,
         )]
         card = model_card(config, out.name, validate(config.recipe).to_toml(), commands)
         return write_about(making, config, folder.vocabulary, card)

@@ -16,6 +16,8 @@ PIPELINES = {
     "caption": "image-to-text",
 }
 COUNTS = ("tokens", "sentences")
+COUNTS_TELL = ("The folder also holds n-gram counts of the training text. They contain the text: who "
+               "has them can read most of it. Share them only as you would share the text.")
 USE = {
     "language-model": 'model.score("It was a clear night.")   # nats per token, how sure of each\n'
                       'model.next("It was a clear ", top=5)   # what may follow, with its spread\n'
@@ -61,10 +63,11 @@ def body(config: ExportConfig, name: str, recipe: str, commands: Sequence[str]) 
         f"{config.precision}. Predictions are averages of probabilities over the samples. Made "
         f"with langevin {config.langevin}.", "",
         "## Use", "", "```python", "import langevin", "", 'model = langevin.load("FOLDER")',
-        USE[config.task], "```", "",
+        USE[config.task], "```", "", *([COUNTS_TELL, ""] if config.counts else []),
         "## How good it is", "", *results(config), "",
         "## How it was made", "", "```", *commands, "```", "",
-        "The run's `recipe.toml`; the training data are not part of this folder:", "",
+        f"The run's `recipe.toml`; the training data are not part of this folder"
+        f"{', but for what the counts tell' if config.counts else ''}:", "",
         "```toml", recipe.strip(), "```",
     ]
 

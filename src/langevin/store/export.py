@@ -27,6 +27,7 @@ from .folder import SAMPLES, VOCABULARY, RunFolder, read_vocabulary, write_marke
 from .listing import MANIFEST, OLD_MANIFEST, Listing
 from .lock import LOCK, lock_folder
 from .manifest import Facts, Metrics, Sha256, with_fractions
+from .members import has_members, read_members, write_members
 from .records import Record, read_record, write_record, write_sealed
 from .replacement import CARD, CONFIG, new_folder, replaceable, replacing, sweep_unfinished
 from .samples import Sample
@@ -69,6 +70,8 @@ class ExportConfig(Record):
     facts: Facts
     metrics: ExportMetrics | None = None
     files: dict[str, Sha256] = Field(default_factory=dict)
+    counts: Literal[True] | None = None
+    """Whether n-gram counts of the training text are in the folder."""
 
     @classmethod
     def upgrade(cls, content: dict[str, Any]) -> dict[str, Any]:
@@ -154,6 +157,15 @@ def write_about(
     return config
 
 
+def copy_counts(folder: RunFolder, out: Path) -> None:
+    """The members of a run beside the samples; they contain the training text."""
+    found = read_members(folder.path, folder.vocabulary)
+    if found is None:
+        raise LangevinError(f"expected a run with counts to export --with-counts, {folder.path} has "
+                            f"none; add them by 'langevin pool {folder.path}', or leave it out")
+    write_members(out, found.record, found.counts.to_tensors())
+
+
 def refuse_occupied(out: Path, *, overwrite: bool) -> None:
     """Only an empty folder, or an export when that is allowed, gives way."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
@@ -192,6 +204,8 @@ def read_export(folder: Path) -> tuple[ExportConfig, Recipe, Vocabulary]:
         if sha256_of(inside(folder, name)) != expected:
             raise LangevinError(f"{folder / name} was changed after it was exported (its checksum "
                                 f"differs); {REMEDY}")
+    if config.counts and not has_members(folder):
+        raise LangevinError(f"expected counts in {folder}, as its {CONFIG} says, found none; {REMEDY}")
     return config, validate(config.recipe), read_vocabulary(inside(folder, VOCABULARY))
 
 

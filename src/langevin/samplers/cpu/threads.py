@@ -35,7 +35,7 @@ def run(function: int, data: int, *, parallel: bool) -> None:
     elif (region := openmp()) is not None:
         region(function, data, threads, 0)
     else:
-        helpers = [pool(threads - 1).submit(prototype(function), data) for _ in range(threads - 1)]
+        helpers = [workers(threads - 1).submit(prototype(function), data) for _ in range(threads - 1)]
         prototype(function)(data)
         for helper in helpers:
             if not helper.cancel():  # one that never woke up is not waited for: the others have done its work
@@ -78,9 +78,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=after_fork)
 
 
-def pool(workers: int) -> ThreadPoolExecutor:
+def workers(count: int) -> ThreadPoolExecutor:
     """Threads of this process; after a fork the parent's are gone and new ones are made."""
-    me = (os.getpid(), workers)
+    me = (os.getpid(), count)
     if me not in POOLS:
-        POOLS[me] = ThreadPoolExecutor(workers, thread_name_prefix="langevin")
+        POOLS[me] = ThreadPoolExecutor(count, thread_name_prefix="langevin")
     return POOLS[me]
