@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,9 +13,11 @@ from benchmarks.alternatives.class_scores import Said, score_classes
 from benchmarks.alternatives.linear_rivals import ngram_rival
 from benchmarks.alternatives.records import Records
 from benchmarks.alternatives.sentence_sets import SentenceSet, open_sentences
-from benchmarks.alternatives.tables import paired, text_table, unfolded
+from benchmarks.alternatives.tables import page, paired, text_table, unfolded
 from langevin.errors import LangevinError
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -112,6 +115,13 @@ def test_the_page_is_made_from_records_alone(tmp_path):
     assert "### s (1 seed)" in told
     assert "| counts | 1 | 1.2500 | 3.49 |" in told
     assert "## Sentences" not in told
+
+
+def test_the_page_is_that_of_the_records():
+    held = [Records(ROOT / "results" / f"alternatives-{kind}.json").held.values()
+            for kind in ("texts", "sentences")]  # fmt: skip
+    told = (ROOT / "docs" / "alternatives.md").read_text("utf-8")
+    assert told == page(*held), "run python -m benchmarks.alternatives tables"
 
 
 def test_unknown_names_are_refused():
