@@ -28,7 +28,7 @@ from .sentence_sets import SentenceSplits
 from .text_scores import of_nll, score_arm
 from .text_sets import SCRATCH, Splits, TextSet
 
-TOLD = ("last", "single", "best_single", "averaged", "pooled", "adapted")
+TOLD = ("last", "best_single", "averaged", "pooled", "adapted")
 
 
 @dataclass(frozen=True)
