@@ -14,12 +14,15 @@ from ..predict.captioning import BeamSettings
 from ..predict.classification import Classifier
 from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import write_netcdf
-from ..predict.load import open_posterior
+from ..predict.foreign import foreign_text
+from ..predict.language import LanguagePosterior
+from ..predict.load import open_as, open_posterior
 from ..predict.ranking import TOKENS, uncertainty_of_run
 from ..predict.results import Evaluation
 from ..predict.uncertain import most_uncertain
 from ..report.diagnosis import diagnosis_page
 from ..report.figures import refuse_figure
+from ..report.foreign import foreign_page
 from ..report.progress import Bars
 from ..report.sentences import draw_landscape
 from ..report.tables import (
@@ -46,6 +49,7 @@ from .app import (
     command_group,
     example,
     say_skipped,
+    say_unknown,
     takes_selection,
 )
 
@@ -128,6 +132,9 @@ def uncertainty(
         ),
     ] = None,
     tokens: Tokens = TOKENS,
+    text: Annotated[
+        Path | None, typer.Option(help="how foreign this text file is to a language model")
+    ] = None,
     figure: Annotated[
         Path | None,
         typer.Option(help="draw all sentences of a classifier by t-SNE, the listed ones circled"),
@@ -137,6 +144,8 @@ def uncertainty(
     as_json: Json = False,
 ) -> None:
     """What a run is unsure of: words, sentences or captions; and how far to believe it."""
+    if text is not None:
+        return foreignness(folder, selection, text, split, top, tokens, quiet, as_json)
     refuse_figure(figure, overwrite=overwrite)
     classifier = Classifier(folder, selection) if figure is not None else None
     with Bars(quiet or as_json) as progress:
@@ -151,6 +160,21 @@ def uncertainty(
             draw_landscape(figure, land, top)
     say_skipped(result["skipped"])
     print(json.dumps(result)) if as_json else screen.print(uncertainty_page(result))
+
+
+def foreignness(
+    folder: Path, selection: Selection, text: Path, split: str, top: int, tokens: int, quiet: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """What `uncertainty --text` prints."""
+    with Bars(quiet or as_json) as progress:
+        posterior = open_as(LanguagePosterior, folder, selection, progress)
+        result = foreign_text(
+            posterior, text, split=split, top=top, tokens=tokens, progress=progress
+        )
+    say_skipped(posterior.opened.chosen.skipped)
+    say_unknown(result.unknown_share)
+    print(json.dumps(result.to_dict())) if as_json else screen.print(foreign_page(result))
 
 
 @app.command(epilog=example("langevin diagnose runs/chains"))

@@ -73,7 +73,8 @@ class LanguagePosterior(Posterior):
 
         With `adapt` the model learns from the text while it reads.
         """
-        spelled = refuse_nothing(self.vocabulary.spell(text), repr(text))
+        spelled = self.vocabulary.spell(text)
+        refuse_nothing(spelled.tokens[1:], repr(text))
         return self.score_tokens(spelled, text.encode(), adapt)
 
     def score_tokens(
@@ -98,16 +99,20 @@ class LanguagePosterior(Posterior):
 
     def measure(self, text: str | Path, adapt: bool = False) -> Scores:
         """The score of a text or a file of any length as a whole."""
-        if isinstance(text, Path):
-            file = open_text(text)
-            raw, tokens = file.read(), self.vocabulary.encode_text(file)
-            spelled = SpelledText(torch.cat([torch.tensor([self.vocabulary.start]), tokens]))
-        else:
-            raw, spelled = text.encode(), self.vocabulary.spell(text)
-        tokens, pool = refuse_nothing(spelled, repr(str(text))).tokens[1:], self.pool(adapt)
+        tokens, raw = self.read_source(text)
+        pool = self.pool(adapt)
         pieces = torch.split(tokens, CHUNK)
         log_p = math.fsum(float(pool.score(piece[None]).sum()) for piece in pieces)
         return text_scores(self.vocabulary, tokens, log_p, raw)
+
+    def read_source(self, text: str | Path) -> tuple[Tensor, bytes]:
+        """The tokens of a text or a file, and its bytes."""
+        if isinstance(text, Path):
+            file = open_text(text)
+            raw, tokens = file.read(), self.vocabulary.encode_text(file)
+        else:
+            raw, tokens = text.encode(), self.vocabulary.spell(text).tokens[1:]
+        return refuse_nothing(tokens, repr(str(text))), raw
 
     def next(self, text: str = "", top: int = 10) -> list[TokenScore]:
         """The most probable tokens after this text; entropies are of all that may come."""
@@ -187,8 +192,8 @@ def part_names(member: Member) -> list[str]:
     return [member.name if parts == 1 else f"{member.name} {part}" for part in range(1, parts + 1)]
 
 
-def refuse_nothing(spelled: SpelledText, text: str) -> SpelledText:
+def refuse_nothing(tokens: Tensor, text: str) -> Tensor:
     """A score needs a token to predict."""
-    if len(spelled.tokens) < 2:
+    if not len(tokens):
         raise LangevinError(f"expected a text of at least one token, got {text}; pass some words")
-    return spelled
+    return tokens

@@ -230,3 +230,50 @@ class Uncertainty(Result):
     last: Scores
     averaged: Scores
     skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ForeignWindow(Result):
+    """A piece of a text, and how much it surprises."""
+
+    place: int
+    """How many tokens stand before it."""
+    line: int | None
+    """In which line of the text it begins; None of words that know no lines."""
+    text: str
+    nll: float
+    quantile: float
+    """Share of the held-out windows that surprise less, 0 to 1."""
+    mutual_information: float
+    unknown_share: float
+
+
+@dataclass(frozen=True)
+class Foreignness(Result):
+    """How foreign a text is: its surprise among windows of the run's own held-out text."""
+
+    run: str
+    source: str
+    split: str
+    """Of the held-out windows."""
+    samples: int
+    window: int
+    """Tokens of a window."""
+    tokens: int
+    """Those that were read."""
+    available: int
+    """Those of the whole text."""
+    nll: float
+    quantile: float
+    """Share of the held-out windows that surprise less than this text as a whole, 0 to 1."""
+    beyond: float
+    """Share of its windows that surprise more than 95 % of the held-out ones: .05 is at home."""
+    held_out: tuple[float, ...]
+    """The nll of the held-out windows at the quantiles 0, .05, .5, .95, 1."""
+    unknown_share: float
+    between_members: float
+    """Mutual information of a token: what the members of the pool disagree about, nats."""
+    within_samples: float
+    """And what the samples of the members do."""
+    top: tuple[ForeignWindow, ...] = ()
+    """The windows that surprise most."""
