@@ -125,18 +125,19 @@ def test_rows_that_are_taken_go_on_as_they_were(foreseen):
         reader.take(torch.tensor([4]))
 
 
-@pytest.mark.parametrize("late", [0, 5])
-def test_rows_that_join_later_read_as_they_would_alone(late):
+@pytest.mark.parametrize(("early", "late"), [(5, 0), (5, 3), (0, 3), (0, 0)])
+def test_rows_that_join_later_read_as_they_would_alone(early, late):
     one, tokens = made(), text(2, 12)
     other = EnsembleReader(one.ensemble, V, START)
     one.begin(1)
-    before = one.read(tokens[:1, :5])
+    before = one.read(tokens[:1, :early])
     other.read(tokens[1:, :late])
     one.foresee()
     one.join(other)
-    after = one.read(torch.cat([tokens[:1, 5:10], tokens[1:, late : late + 5]]))
+    after = one.read(torch.cat([tokens[:1, early : early + 5], tokens[1:, late : late + 5]]))
     expected = scored(one, tokens)
-    torch.testing.assert_close(torch.cat([before, after[:, :1]], 2), expected[:, :1, :10], **CLOSE)
+    found = torch.cat([before, after[:, :1]], 2)
+    torch.testing.assert_close(found, expected[:, :1, : early + 5], **CLOSE)
     torch.testing.assert_close(after[:, 1:], expected[:, 1:, late : late + 5], **CLOSE)
     with pytest.raises(LangevinError, match="same samples"):
         one.join(made())
