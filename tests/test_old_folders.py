@@ -73,9 +73,9 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
     },
     "uncertainty": MODELS | {
         "items": ("items", 1.0), "top/*/score": ("top/*/score", 1.0),
-        "uncertainty/total": ("uncertainty/total", 1.0),
-        "uncertainty/epistemic": ("uncertainty/epistemic", 1.0),
-        "uncertainty/disagreement": ("uncertainty/disagreement", 1.0),
+        "uncertainty/total": ("entropy", 1.0),
+        "uncertainty/epistemic": ("mutual_information", 1.0),
+        "uncertainty/disagreement": ("disagreement", 1.0),
     },
     "explain": {
         "nll": ("nll", 1.0), "tokens/*": ("tokens/*/token", 1.0),
@@ -106,8 +106,8 @@ PLACES: dict[str, dict[str, tuple[str, float]]] = {
     },
     "uncertain": {
         "sentences/*/score": ("top/*/score", 1.0),
-        "sentences/*/true_mean": ("top/*/probability", 1.0),
-        "sentences/*/predicted_std": ("top/*/predicted_std", 1.0),
+        "sentences/*/true_mean": ("top/*/p", 1.0),
+        "sentences/*/predicted_std": ("top/*/confidence_std", 1.0),
         "statistic": ("by", 1.0),
     },
     "caption": {

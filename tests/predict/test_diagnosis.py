@@ -6,7 +6,9 @@ import shutil
 
 import pytest
 
-from langevin.predict.diagnosis import checkpoint_kinetic, diagnose_runs, moved, without_nan
+import langevin
+from langevin.posterior.scores import in_json
+from langevin.predict.diagnosis import checkpoint_kinetic, diagnose_runs, moved
 from langevin.recipe.schedule import Pace
 from langevin.samplers.santa import annealed
 from langevin.store.folder import RunFolder
@@ -46,8 +48,8 @@ def test_two_runs_by_the_command(cli, pair, tmp_path):
     assert code == 0, messages
     result = json.loads(printed)
     assert (result["chains"], result["draws"], result["gradient_batches"]) == (2, 8, 8)
-    assert next(iter(result["function"])) == "held-out log-likelihood"
-    assert len(result["function"]) == 7
+    assert next(iter(result["predictions"])) == "held-out log-likelihood"
+    assert len(result["predictions"]) == 7
     assert {t["kind"] for t in result["temperatures"]} == {"kinetic", "configurational"}
     assert all(t["trusted"] for t in result["temperatures"])
     assert result["clipped"] > 0.9
@@ -72,7 +74,7 @@ def test_one_chain_too_few_and_without_gradient(cli, finished_run):
     result = json.loads(printed)
     assert result["temperatures"] == []
     assert codes(result) == ["too few samples to tell"]
-    assert result["function"]["held-out log-likelihood"]["r_hat"] is None
+    assert result["predictions"]["held-out log-likelihood"]["r_hat"] is None
 
 
 def test_kinetic_temperature_comes_from_the_checkpoint(pair):
@@ -104,7 +106,7 @@ def test_a_sampler_without_momenta_has_no_kinetic_temperature(finished_run):
 def test_kinetic_temperature_of_a_moving_schedule_is_not_trusted(tiny, tmp_path, cli, schedule, trusted):
     """Momenta of 50 steps (friction 0.1) hold the rates of all of these; an epoch has some 60."""
     start(tiny("name=sghmc", "lr=0.02", "prior_var=1", "temperature=1", *schedule), tmp_path / "r").run()
-    result, _ = diagnose_runs([tmp_path / "r"], batches=2)
+    result = diagnose_runs([tmp_path / "r"], batches=2)[0].to_dict()
     kinetic = next(t for t in result["temperatures"] if t["kind"] == "kinetic")
     assert kinetic["trusted"] == trusted
     if not trusted:
@@ -126,7 +128,8 @@ def test_thermostatted_samplers_are_measured(tiny, tmp_path, name):
     """Santa's injected temperature is the annealed one, and its momenta are read in units of the preconditioner."""
     trainer = start(tiny(f"name={name}", "temperature=1"), tmp_path / "r")
     trainer.run()
-    result, draws = diagnose_runs([tmp_path / "r"], batches=2)
+    found, draws = diagnose_runs([tmp_path / "r"], batches=2)
+    result = found.to_dict()
     kinetic = next(t for t in result["temperatures"] if t["kind"] == "kinetic")
     group = trainer.sampler.param_groups[0]
     if name == "santa":
@@ -139,12 +142,12 @@ def test_thermostatted_samplers_are_measured(tiny, tmp_path, name):
 
 def test_a_flat_prior_is_not_trusted_and_an_optimiser_is_named(tiny, tmp_path):
     start(tiny("name=rmsprop", "prior_var=none", "temperature=none"), tmp_path / "r").run()
-    result, _ = diagnose_runs([tmp_path / "r"])
+    result = langevin.load(tmp_path / "r").diagnose().to_dict()
     assert [t["trusted"] for t in result["temperatures"]] == [False]
     assert codes(result) == ["averaged trajectory, not a chain"]
     for name in ("r_hat", "ess", "trend", "thinning", "autocorrelation"):
         assert result[name] is None
-    for numbers in (*result["function"].values(), *result["layers"].values()):
+    for numbers in (*result["predictions"].values(), *result["layers"].values()):
         assert numbers["r_hat"] is None
         assert numbers["ess"] is None
 
@@ -156,8 +159,7 @@ def test_a_folder_of_chains_is_one_argument(pair, tmp_path, cli):
     for name in ("recipe.toml", "origin.json", "vocabulary.json"):
         shutil.copy(pair[0] / name, folder / name)
     (folder / "chains.json").write_text(json.dumps({"format": 1, "chains": ["chain-0", "chain-1"]}))
-    joint, _ = diagnose_runs([folder], batches=2)
-    apart, _ = diagnose_runs(pair, batches=2)
+    joint, apart = (diagnose_runs(paths, batches=2)[0].to_dict() for paths in ([folder], pair))
     assert {k: v for k, v in joint.items() if k != "runs"} == {k: v for k, v in apart.items() if k != "runs"}
 
 
@@ -183,4 +185,4 @@ def test_bad_input_is_explained(cli, finished_run, pair, arguments, message, tmp
 
 
 def test_nan_is_no_json():
-    assert without_nan({"a": [math.nan, math.inf, 1.0]}) == {"a": [None, 1e300, 1.0]}
+    assert in_json({"a": [math.nan, math.inf, 1.0]}) == {"a": [None, 1e300, 1.0]}

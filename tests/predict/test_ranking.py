@@ -11,7 +11,6 @@ import torch
 from langevin.errors import LangevinError
 from langevin.posterior.streaming import predictive
 from langevin.predict import ranking as run_uncertainty
-from langevin.predict.ranking import uncertainty_of_run
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.tasks import open_run_task
@@ -49,13 +48,13 @@ def random_run(text_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 def assert_equals_evaluation(path: Path) -> None:
     """The NLL of last sample and average is that of `evaluate`, to rounding."""
-    made, expected = uncertainty_of_run(path, "test").numbers(), open_posterior(path).evaluate()
-    assert made["items"] == made["available"]
+    posterior = open_posterior(path)
+    made, expected = posterior.rank().result, posterior.evaluate()
+    assert made.items == made.available
     for key in ("last", "averaged"):
-        assert made[key]["nll"] == pytest.approx(getattr(expected, key).nll, rel=1e-5)
-    parts = made["uncertainty"]
-    assert parts["total"] == pytest.approx(parts["aleatoric"] + parts["epistemic"], abs=1e-6)
-    assert parts["epistemic"] > 0
+        assert getattr(made, key).nll == pytest.approx(getattr(expected, key).nll, rel=1e-5)
+    assert made.entropy == pytest.approx(made.aleatoric + made.mutual_information, abs=1e-6)
+    assert made.mutual_information > 0
 
 
 def test_text_equals_evaluation(finished_run: Path) -> None:
@@ -74,17 +73,18 @@ def test_captions_equal_evaluation(captioner: Path) -> None:
 
 def test_sentences_equal_evaluation(classifier: Path) -> None:
     assert_equals_evaluation(classifier)
-    made, expected = uncertainty_of_run(classifier).numbers(), open_posterior(classifier).evaluate()
+    posterior = open_posterior(classifier)
+    made, expected = posterior.rank().result, posterior.evaluate()
     for name in ("brier", "ece", "error"):
-        assert made["averaged"][name] == pytest.approx(expected.averaged.present()[name], abs=1e-6)
+        assert made.averaged.present()[name] == pytest.approx(expected.averaged.present()[name], abs=1e-6)
 
 
 @pytest.mark.parametrize("block", [1, 2000])
 def test_blocks_change_nothing(finished_run: Path, block: int, monkeypatch) -> None:
     """One state for each sample goes from block to block, however small they are."""
-    whole = uncertainty_of_run(finished_run, "test").predictions
+    whole = open_posterior(finished_run).rank("test").predictions
     monkeypatch.setattr(run_uncertainty, "BLOCK", block)
-    cut = uncertainty_of_run(finished_run, "test").predictions
+    cut = open_posterior(finished_run).rank("test").predictions
     torch.testing.assert_close(cut.each, whole.each, rtol=0, atol=1e-5)
     torch.testing.assert_close(cut.summary.epistemic, whole.summary.epistemic, rtol=0, atol=1e-5)
 
@@ -102,73 +102,72 @@ def test_tokens_are_those_of_a_plain_pass(finished_run: Path) -> None:
             each.append(torch.log_softmax(model(stream[None, :-1])[0][0], -1))
     plain = predictive(each)
     probability, std = plain.of(stream[1:])
-    made = uncertainty_of_run(finished_run, "test", top=100_000)
-    mine = {item["place"]: item for item in made.top if item["stream"] == 0}
+    made = open_posterior(finished_run).rank("test", top=100_000)
+    mine = {item.place[1]: item for item in made.result.top if item.place[0] == 0}
     assert len(mine) >= len(stream) - 1
     for place in range(1, len(stream)):
-        expected = {"probability": probability, "std": std}
-        for name in ("total", "aleatoric", "epistemic", "confidence"):
-            expected[name] = getattr(plain, name)
+        expected = {"p": probability, "std": std, "confidence": plain.confidence, "entropy": plain.total,
+                    "aleatoric": plain.aleatoric, "mutual_information": plain.epistemic}
         for name, values in expected.items():
-            assert mine[place][name] == pytest.approx(float(values[place - 1]), abs=1e-5), name
+            assert getattr(mine[place], name) == pytest.approx(float(values[place - 1]), abs=1e-5), name
 
 
 def test_the_most_uncertain_token_stands_in_its_context(finished_run: Path) -> None:
-    made = uncertainty_of_run(finished_run, "test", top=5)
-    assert made.by == "mutual_information"
-    scores = [item["score"] for item in made.top]
+    made = open_posterior(finished_run).rank("test", top=5)
+    assert made.result.by == "mutual_information"
+    scores = [item.score for item in made.result.top]
     assert scores == sorted(scores, reverse=True)
     assert scores[0] == pytest.approx(float(made.predictions.summary.epistemic.max()))
-    for item in made.top:
-        context = "".join(token for token, _ in item["context"])
+    for item in made.result.top:
+        context = "".join(token for token, _ in item.context)
         assert context in SENTENCE * 2
-        assert item["context"][item["at"]] == (item["token"], pytest.approx(item["score"]))
+        assert item.context[item.at] == (item.text, pytest.approx(item.score))
 
 
 def test_fewer_tokens_are_the_first_of_every_stream(finished_run: Path) -> None:
-    whole = uncertainty_of_run(finished_run, "test", top=100_000)
-    few = uncertainty_of_run(finished_run, "test", tokens=40, top=100_000)
-    assert 40 <= few.items < 60 < few.available == whole.items
-    known = {(item["stream"], item["place"]): item["total"] for item in whole.top}
-    assert {item["stream"] for item in few.top} == {place[0] for place in known}
-    for item in few.top:
-        assert item["total"] == pytest.approx(known[item["stream"], item["place"]], abs=1e-5)
+    whole = open_posterior(finished_run).rank("test", top=100_000)
+    few = open_posterior(finished_run).rank("test", tokens=40, top=100_000)
+    assert 40 <= few.result.items < 60 < few.result.available == whole.result.items
+    known = {item.place: item.entropy for item in whole.result.top}
+    assert {item.place[0] for item in few.result.top} == {place[0] for place in known}
+    for item in few.result.top:
+        assert item.entropy == pytest.approx(known[item.place], abs=1e-5)
 
 
 def test_captions_are_ranked_by_their_words(captioner: Path) -> None:
-    made = uncertainty_of_run(captioner, "test", top=3)
-    first = made.top[0]
-    words, scores = zip(*first["context"], strict=True)
-    assert " ".join(words) == f"{first['caption']} <eos>"
-    assert first["score"] == pytest.approx(sum(scores) / len(scores), abs=1e-6)
-    assert first["epistemic"] == pytest.approx(first["score"], abs=1e-6)
-    assert first["log_prob"] < 0 < first["log_prob_std"]
-    assert first["image"].startswith("test")
-    few = uncertainty_of_run(captioner, "test", tokens=50)
-    assert 20 < few.items < few.available
+    made = open_posterior(captioner).rank("test", top=3)
+    first = made.result.top[0]
+    words, scores = zip(*first.context, strict=True)
+    assert " ".join(words) == f"{first.text} <eos>"
+    assert first.score == pytest.approx(sum(scores) / len(scores), abs=1e-6)
+    assert first.mutual_information == pytest.approx(first.score, abs=1e-6)
+    assert first.log_p < 0 < first.log_p_std
+    assert first.source.startswith("test")
+    few = open_posterior(captioner).rank("test", tokens=50)
+    assert 20 < few.result.items < few.result.available
 
 
 def test_sentences_come_with_class_and_prediction(classifier: Path) -> None:
-    made = uncertainty_of_run(classifier, "test", top=3, by="entropy")
-    assert [item["score"] for item in made.top] == [item["total"] for item in made.top]
-    assert all({"text", "true", "predicted"} <= item.keys() for item in made.top)
+    made = open_posterior(classifier).rank("test", top=3, by="entropy")
+    assert [item.score for item in made.result.top] == [item.entropy for item in made.result.top]
+    assert all(item.text and item.label and item.predicted for item in made.result.top)
 
 
 def test_one_sample_is_ranked_by_entropy(finished_run: Path) -> None:
-    made = uncertainty_of_run(finished_run, "test", Selection(samples=1))
-    assert made.by == "entropy"
-    assert made.numbers()["uncertainty"]["epistemic"] == 0
+    made = open_posterior(finished_run, Selection(samples=1)).rank()
+    assert made.result.by == "entropy"
+    assert made.result.mutual_information == 0
 
 
 def test_refusals(finished_run: Path, tmp_path: Path) -> None:
     with pytest.raises(LangevinError, match="split must be one of"):
-        uncertainty_of_run(finished_run, "tset")
+        open_posterior(finished_run).rank("tset")
     with pytest.raises(LangevinError, match="statistic must be one of"):
-        uncertainty_of_run(finished_run, by="entropie")
+        open_posterior(finished_run).rank(by="entropie")
     with pytest.raises(LangevinError, match="at least 1 token"):
-        uncertainty_of_run(finished_run, tokens=0)
-    with pytest.raises(LangevinError, match="expected a run folder"):
-        uncertainty_of_run(tmp_path)
+        open_posterior(finished_run).rank(tokens=0)
+    with pytest.raises(LangevinError, match="expected an exported model or a run"):
+        open_posterior(tmp_path).rank()
 
 
 def test_command_for_each_task(cli, finished_run: Path, classifier: Path, captioner: Path) -> None:

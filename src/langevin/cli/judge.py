@@ -17,7 +17,7 @@ from ..predict.draws import write_netcdf
 from ..predict.foreign import foreign_text
 from ..predict.language import LanguagePosterior
 from ..predict.load import open_as, open_posterior
-from ..predict.ranking import TOKENS, uncertainty_of_run
+from ..predict.ranking import TOKENS
 from ..predict.results import Evaluation
 from ..predict.uncertain import most_uncertain
 from ..report.diagnosis import diagnosis_page
@@ -33,7 +33,7 @@ from ..report.tables import (
     unfinished_in_words,
 )
 from ..report.terminal import messages, screen, text_table
-from ..report.uncertain import uncertainty_page
+from ..report.uncertain import uncertainty_tables
 from ..posterior.selection import Selection
 from .app import (
     Discard,
@@ -114,6 +114,7 @@ def show_evaluation(result: Evaluation) -> None:
     for sheet in sheets:
         screen.print(text_table(sheet))
     screen.print(gain_in_words(result), soft_wrap=True)
+    say_unknown(result.averaged.unknown_share or 0.0)
     if unfinished := unfinished_in_words(result):
         messages.print(unfinished, style="yellow", soft_wrap=True)
 
@@ -149,17 +150,19 @@ def uncertainty(
     refuse_figure(figure, overwrite=overwrite)
     classifier = Classifier(folder, selection) if figure is not None else None
     with Bars(quiet or as_json) as progress:
-        result = uncertainty_of_run(
-            folder, split, selection, tokens=tokens, top=top, by=by, progress=progress
-        ).numbers()
+        result = open_posterior(folder, selection, progress).rank(
+            split, tokens=tokens, top=top, by=by, progress=progress
+        ).result
         if figure is not None and classifier is not None:
-            _, land = most_uncertain(
-                classifier, top, result["by"], split, progress, states=True
-            )
+            _, land = most_uncertain(classifier, top, result.by, split, progress, states=True)
             assert land is not None
             draw_landscape(figure, land, top)
-    say_skipped(result["skipped"])
-    print(json.dumps(result)) if as_json else screen.print(uncertainty_page(result))
+    say_skipped(result.skipped)
+    if as_json:
+        print(json.dumps(result.to_dict()))
+        return
+    for sheet in uncertainty_tables(result):
+        screen.print(text_table(sheet))
 
 
 def foreignness(
@@ -200,7 +203,7 @@ def diagnose(
 ) -> None:
     """How well chains mix, how far they go, how hot they are, and a verdict in words."""
     with Bars(quiet or as_json) as progress:
-        result, draws = diagnose_runs(
+        found, draws = diagnose_runs(
             folders,
             split=split,
             discard=discard,
@@ -210,5 +213,6 @@ def diagnose(
             progress=progress,
         )
     if netcdf is not None:
-        write_netcdf(draws, netcdf, {"runs": ", ".join(result["runs"]), "split": split})
-    print(json.dumps(result)) if as_json else screen.print(diagnosis_page(result))
+        write_netcdf(draws, netcdf, {"runs": ", ".join(found.runs), "split": split})
+    say_skipped(found.skipped)
+    print(json.dumps(found.to_dict())) if as_json else screen.print(diagnosis_page(found))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
+
+LARGE = 1e300
+"""Stands for ∞ in JSON."""
 
 
 @dataclass(frozen=True)
@@ -12,7 +16,19 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready, under the names of the fields."""
-        return asdict(self)
+        plain: dict[str, Any] = in_json(asdict(self))
+        return plain
+
+
+def in_json(value: Any) -> Any:
+    """Tuples are lists; NaN and ∞, which JSON has not, are None and a large number."""
+    if isinstance(value, dict):
+        return {key: in_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [in_json(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else math.copysign(LARGE, value)
+    return value
 
 
 @dataclass(frozen=True)

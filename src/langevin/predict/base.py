@@ -16,8 +16,12 @@ from ..posterior.ensemble import Ensemble
 from ..process import SILENT, Progress
 from ..store.samples import Sample
 from ..tasks import Task, model_of, open_task
+from ..errors import LangevinError
+from .diagnosis import diagnose_runs
 from .evaluation import evaluate_samples
 from .opened import Opened
+from .ranking import TOKENS, RankedItems, rank_items
+from .mixing import Diagnosis
 from .results import Evaluation
 
 
@@ -48,6 +52,29 @@ class Posterior:
     def data(self) -> Task:
         """What it was trained on, which must still be there; opened once."""
         return open_task(self.recipe, self.vocabulary, self.facts)
+
+    def diagnose(
+        self, split: str = "valid", *, discard: int = 0, batches: int | None = 8, probes: int = 16,
+        progress: Progress = SILENT,
+    ) -> Diagnosis:
+        """Whether the stored samples, all of them, are draws of one distribution, and how warm."""
+        if self.opened.folder is None:
+            raise LangevinError(f"expected a run folder to diagnose, {self.path} was exported and "
+                                f"has no chains; diagnose the run")
+        return diagnose_runs([self.path], split=split, discard=discard, batches=batches,
+                             probes=probes, task=self.data, progress=progress)[0]
+
+    def rank(
+        self, split: str = "test", *, tokens: int = TOKENS, top: int = 20, by: str | None = None,
+        progress: Progress = SILENT,
+    ) -> RankedItems:
+        """Every item of a split with its uncertainty; of texts and captions about `tokens` tokens.
+
+        `by` ranks the items: mutual_information (the default where there are several samples),
+        entropy (the default for one), standard_deviation or max_probability.
+        """
+        return rank_items(self.opened, self.data, self.model, split, tokens=tokens, top=top, by=by,
+                          progress=progress)
 
     @property
     def has_chains(self) -> bool:

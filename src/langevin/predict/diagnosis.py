@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import torch
 from ..data.folds import check_split
 from ..errors import LangevinError
 from ..posterior.diagnostics import (
-    Array,
     autocorrelation,
     correlation_time,
     distance_growth,
@@ -40,8 +39,9 @@ from ..store.folder import RunFolder, refuse_different_chains
 from ..store.samples import Sample
 from ..process import prepare_device
 from ..store.checkpoint import split_prefix
-from ..tasks import open_run_task
+from ..tasks import Task, open_run_task
 from .draws import Draws, Gradients, chains_of, collect
+from .mixing import Diagnosis, LayerMixing, Mixing
 from ..process import Progress, SILENT
 
 LAGS = 10
@@ -52,105 +52,110 @@ MOVED = 0.01
 
 
 def diagnose_runs(
-    paths: list[Path], *, split: str = "valid", discard: int = 0, batches: int | None = 8, probes: int = 16,
-    skip_damaged: bool = False, progress: Progress = SILENT,
-) -> tuple[dict[str, Any], Draws]:
-    """Everything `langevin diagnose` knows, JSON-ready, and the arrays it comes from.
+    paths: list[Path], *, split: str = "valid", discard: int = 0, batches: int | None = 8,
+    probes: int = 16, skip_damaged: bool = False, task: Task | None = None,
+    progress: Progress = SILENT,
+) -> tuple[Diagnosis, Draws]:
+    """What `langevin diagnose` says, and the arrays it comes from.
 
-    `batches` is the number of training batches for the gradient of each sample; None for all, 0 for none.
+    `batches` is the number of training batches for the gradient of each sample; None for all, 0 for
+    none. Who has opened the `task` already need not have its data read again.
     """
     load_arviz()
     chains = chains_of(paths)
     refuse_different_chains(chains)
     refuse_equal_seeds(chains)
-    task = open_run_task(chains[0])
+    task = task or open_run_task(chains[0])
     check_split(split, task.splits)
-    samples = [chain.store(skip_damaged=skip_damaged).read(discard=discard) for chain in chains]
-    model = task.build_model().to(prepare_device(chains[0].recipe.run.device, chains[0].recipe.run.threads))
+    stores = [chain.store(skip_damaged=skip_damaged) for chain in chains]
+    samples = [store.read(discard=discard) for store in stores]
+    run = chains[0].recipe.run
+    model = task.build_model().to(prepare_device(run.device, run.threads))
     name, settings = chains[0].recipe.sampler.resolved(task.num_data)
-    gradients = Gradients(batches, settings.get("prior_var"), getattr(task, "prior_means", dict)())
+    gradients = Gradients(batches, settings.get("prior_var"), task.prior_means())
     advance = progress.begin(len(samples) * min(map(len, samples)))
     draws = collect(
-        task, model, samples, lambda sample: injected_at(sample, name, chains[0]), split=split, probes=probes,
-        gradients=gradients, on_sample=advance,
-    )
-    whole = "all" if batches is None or batches >= task.batches_per_epoch else batches
-    facts = {
-        "task": task.name, "runs": [str(path) for path in paths], "split": split, "sampler": name,
-        "chains": len(chains), "draws": draws.held_out.shape[1], "discarded": discard, "gradient_batches": whole,
-    }
-    pace = Pace(chains[0].recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
+        task, model, samples, lambda sample: injected_at(sample, name, chains[0]), split=split,
+        probes=probes, gradients=gradients, on_sample=advance,
+    )  # fmt: skip
+    pace = Pace(run, settings["lr"], settings["temperature"], task.batches_per_epoch)
     readings = temperatures(chains, draws, gradients, pace)
     means = any(sample.about.get("running_mean") for chain in samples for sample in chain)
-    is_chain = bool(draws.temperature.any()) and not means
-    return facts | summarise(draws, readings, clipped_share(chains), is_chain), draws
+    evidence = evidence_of(
+        draws, readings, clipped_share(chains), bool(draws.temperature.any()) and not means
+    )
+    epoch = task.batches_per_epoch
+    found = Diagnosis(
+        task=task.name, runs=tuple(map(str, paths)), split=split, sampler=name,
+        chains=len(chains), draws=draws.held_out.shape[1], discarded=discard,
+        gradient_batches=epoch if batches is None else min(batches, epoch), epoch_batches=epoch,
+        predictions=mixing_of(draws), layers=layers_of(draws), distance_growth=evidence.growth,
+        clipped=evidence.clipped, temperatures=tuple(readings), verdict=tuple(judge(evidence)),
+        skipped=tuple(problem for store in stores for problem in store.skipped),
+    )  # fmt: skip
+    return with_chain(found, draws, evidence) if evidence.is_chain else without_chain(found), draws
 
 
-def summarise(
-    draws: Draws, readings: list[TemperatureReading], clipped: float, is_chain: bool
-) -> dict[str, Any]:
-    """From arrays to numbers and words; NaN becomes None. What is no chain has no R-hat, no ESS."""
-    functions = {name: mixing_numbers(values) for name, values in draws.functions().items()}
-    layers = {name: layer_numbers(draws, name) for name in draws.sizes}
-    evidence = evidence_of(draws, functions, readings, clipped, is_chain)
-    time = median([numbers["time"] for numbers in functions.values()])
-    mixing = {
-        "autocorrelation": autocorrelation(draws.held_out, LAGS).tolist(), "correlation_time": time,
-        "thinning": suggested_thinning(time), "trend": evidence.trend, "r_hat": evidence.r_hat,
-        "r_hat_within": evidence.r_hat_within, "ess": evidence.ess,
-        "r_hat_limit": r_hat_limit(evidence.chains, evidence.draws, evidence.predictions),
-    }  # fmt: skip
-    if not is_chain:
-        mixing = dict.fromkeys(mixing, math.nan)
-        for numbers in (*functions.values(), *layers.values()):
-            numbers |= {key: math.nan for key in ("r_hat", "ess", "time") if key in numbers}
-    result: dict[str, Any] = without_nan({
-        "function": functions, "layers": layers, "distance_growth": evidence.growth,
-        "clipped": clipped, "temperatures": [asdict(reading) for reading in readings],
-        "verdict": [asdict(finding) for finding in judge(evidence)], **mixing,
-    })
-    return result
+def with_chain(found: Diagnosis, draws: Draws, evidence: Evidence) -> Diagnosis:
+    """R-hat, ESS and thinning over all predictions."""
+    time = median([one.time for one in found.predictions.values()])
+    limit = r_hat_limit(evidence.chains, evidence.draws, evidence.predictions)
+    return replace(
+        found, autocorrelation=tuple(autocorrelation(draws.held_out, LAGS).tolist()),
+        correlation_time=time, thinning=suggested_thinning(time), trend=evidence.trend,
+        r_hat=evidence.r_hat, r_hat_within=evidence.r_hat_within, r_hat_limit=limit,
+        ess=evidence.ess,
+    )  # fmt: skip
+
+
+def without_chain(found: Diagnosis) -> Diagnosis:
+    """What is no chain has no R-hat and no ESS."""
+    return replace(
+        found, layers={name: replace(one, r_hat=math.nan, ess=math.nan)
+                       for name, one in found.layers.items()},
+        predictions={name: replace(one, r_hat=math.nan, ess=math.nan, time=math.nan)
+                     for name, one in found.predictions.items()},
+    )  # fmt: skip
 
 
 def evidence_of(
-    draws: Draws, functions: dict[str, dict[str, float]], readings: list[TemperatureReading],
-    clipped: float, is_chain: bool,
+    draws: Draws, readings: list[TemperatureReading], clipped: float, is_chain: bool
 ) -> Evidence:
     """The worst R-hat decides, so that the verdict and the table tell the same one."""
+    each = mixing_of(draws).values()
     values = np.stack(list(draws.functions().values()))
     chains, count = values.shape[1:]
     within = [r_hat(prediction[k : k + 1]) for prediction in values for k in range(chains)]
     return Evidence(
         chains=chains, draws=count, predictions=len(values),
-        r_hat=largest([numbers["r_hat"] for numbers in functions.values()]),
-        r_hat_within=largest(within), trend=trend(values),
-        ess=median([numbers["ess"] for numbers in functions.values()]),
+        r_hat=largest([one.r_hat for one in each]), r_hat_within=largest(within),
+        trend=trend(values), ess=median([one.ess for one in each]),
         time=median([unbiased_time(prediction) for prediction in values]),
         growth=distance_growth(draws.projections, draws.sizes),
         temperatures=tuple(readings), clipped=clipped, is_chain=is_chain,
-    )
+    )  # fmt: skip
 
 
-def mixing_numbers(values: Array) -> dict[str, float]:
-    return {
-        "mean": float(values.mean()), "std": float(values.std(ddof=1)), "r_hat": r_hat(values),
-        "ess": effective_sample_size(values), "time": correlation_time(values),
-    }
+def mixing_of(draws: Draws) -> dict[str, Mixing]:
+    return {name: Mixing(float(values.mean()), float(values.std(ddof=1)), r_hat(values),
+                         effective_sample_size(values), correlation_time(values))
+            for name, values in draws.functions().items()}  # fmt: skip
 
 
-def layer_numbers(draws: Draws, name: str) -> dict[str, float]:
+def layers_of(draws: Draws) -> dict[str, LayerMixing]:
     """Worst R-hat and smallest effective sample size over the projections, mean distance, T."""
-    projections = draws.projections[name]
-    each = [projections[..., i] for i in range(projections.shape[-1])]
-    warm = Estimate(math.nan, math.nan)
-    if name in draws.virials:
-        warm = configurational_temperature(draws.virials[name], draws.sizes[name])
-    return {
-        "size": draws.sizes[name], "distance": float(draws.distances[name].mean()),
-        "r_hat": float(np.max([r_hat(values) for values in each])),
-        "ess": float(np.min([effective_sample_size(values) for values in each])),
-        "temperature": warm.value, "temperature_error": warm.error,
-    }
+    found = {}
+    for name, size in draws.sizes.items():
+        projections = draws.projections[name]
+        each = [projections[..., i] for i in range(projections.shape[-1])]
+        warm = Estimate(math.nan, math.nan)
+        if name in draws.virials:
+            warm = configurational_temperature(draws.virials[name], size)
+        found[name] = LayerMixing(
+            size, float(draws.distances[name].mean()), float(np.max([r_hat(v) for v in each])),
+            float(np.min([effective_sample_size(v) for v in each])), warm.value, warm.error,
+        )  # fmt: skip
+    return found
 
 
 def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients, pace: Pace) -> list[TemperatureReading]:
@@ -253,14 +258,3 @@ def largest(values: list[float]) -> float:
 def median(values: list[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
     return float(np.median(known)) if known else math.nan
-
-
-def without_nan(value: Any) -> Any:
-    """NaN and ∞ are no JSON: None for the first, a large number for the second."""
-    if isinstance(value, dict):
-        return {key: without_nan(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [without_nan(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else math.copysign(1e300, value)
-    return value

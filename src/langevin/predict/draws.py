@@ -36,6 +36,8 @@ class Draws:
     """[…, probe] log-probabilities of single outcomes of the split."""
     places: tuple[int, ...]
     """Where the probes stand among the outcomes."""
+    names: tuple[str, ...]
+    """What they are."""
     sizes: dict[str, int]
     """Weights of each layer."""
     projections: dict[str, Array]
@@ -47,7 +49,7 @@ class Draws:
 
     def functions(self) -> dict[str, Array]:
         """What is judged in function space: the held-out log-likelihood and every probe."""
-        named = {f"log p of outcome {place}": self.probes[..., i] for i, place in enumerate(self.places)}
+        named = {f"log p of {name}": self.probes[..., i] for i, name in enumerate(self.names)}
         return {HELD_OUT: self.held_out} | named
 
 
@@ -97,7 +99,7 @@ def predictions(task: Task, model: nn.Module, split: str, probes: int) -> dict[s
     flat = log_probs.flatten()
     where = sorted({round((i + 0.5) * len(flat) / probes - 0.5) for i in range(min(probes, len(flat)))})
     return {"held_out": -scores.nll, "probes": flat[where].double().numpy(),
-            "places": tuple(where)}
+            "places": tuple(where), "names": tuple(task.outcome(split, place) for place in where)}
 
 
 def places(model: nn.Module, before: dict[str, torch.Tensor]) -> dict[str, Any]:
@@ -168,6 +170,7 @@ def assemble(rows: list[list[dict[str, Any]]], sizes: dict[str, int]) -> Draws:
     return Draws(
         steps=array("step"), temperature=array("temperature"),
         held_out=array("held_out"), probes=array("probes"), places=rows[0][0]["places"],
+        names=rows[0][0]["names"],
         sizes=sizes, projections=of_layers("projections"), distances=of_layers("distances", 1),
         virials=of_layers("virials"),
     )

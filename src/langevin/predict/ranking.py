@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -14,99 +12,67 @@ from ..data.folds import check_split
 from ..errors import LangevinError
 from ..posterior.streaming import Moments, Predictions
 from ..posterior.uncertainty import uncertainty_score
-from ..store.folder import RunFolder
+from ..process import SILENT, Progress
 from ..store.samples import Sample
-from ..tasks.base import Carry
-from ..tasks.items import Piece, items_of
-from ..process import prepare_device
-from ..posterior.selection import Selection
-from ..tasks import open_run_task
-from ..process import Progress, SILENT
-from ..posterior.selection import resolve
-from ..tasks.choice import choosing
+from ..tasks import Task
+from ..tasks.base import Carry, Slice
+from .opened import Opened
+from .results import Uncertainty
 
 TOKENS = 20_000
-"""Tokens or words that are looked at unless more are asked for: with 10,000 words and 18 samples, about a minute."""
+"""Tokens or words that are looked at unless more are asked for: with 10,000 words and 18 samples,
+about a minute."""
 BLOCK = 32_000_000
 """Probabilities kept at once, two numbers each: 256 MB in float32."""
 
 
 @dataclass(frozen=True)
-class RunUncertainty:
-    """The uncertainty of a run on a split."""
+class RankedItems:
+    """The uncertainty of a run on a split, and what it was computed from."""
 
-    task: str
-    run: str
-    split: str
-    unit: str
-    """What an item is: token, word or sentence."""
-    available: int
-    """Items of the whole split."""
-    by: str
-    """The statistic that ranks the items."""
+    result: Uncertainty
     predictions: Predictions
-    top: list[dict[str, Any]]
-    """The most uncertain items; captions for a captioner."""
-    skipped: list[str]
-
-    @property
-    def items(self) -> int:
-        return len(self.predictions.observed)
-
-    @property
-    def samples(self) -> int:
-        return self.predictions.summary.samples
-
-    def numbers(self) -> dict[str, Any]:
-        """JSON-ready: means over the items, scores of the last sample and of the average, the most uncertain items."""
-        summary = self.predictions.summary
-        means = {name: getattr(summary, name).double().mean().item()
-                 for name in ("total", "aleatoric", "epistemic", "disagreement")}
-        return {
-            "task": self.task, "run": self.run, "split": self.split, "unit": self.unit, "samples": self.samples,
-            "items": self.items, "available": self.available, "by": self.by, "uncertainty": means,
-            "last": self.predictions.last.scores().to_dict(),
-            "averaged": self.predictions.averaged.scores().to_dict(),
-            "top": without_nan(self.top), "skipped": self.skipped,
-        }
 
 
-def uncertainty_of_run(
-    path: Path, split: str = "test", selection: Selection | None = None, *, tokens: int = TOKENS, top: int = 20,
-    by: str | None = None, progress: Progress = SILENT,
-) -> RunUncertainty:
-    """Every item of a split with its uncertainty; of language models and captioners about `tokens` tokens.
-
-    `by` ranks the items: mutual_information (the default where there are several samples), entropy (the default for
-    one sample), standard_deviation or max_probability.
-    """
-    folder = RunFolder(path)
-    chosen = resolve(folder, selection or Selection(), choosing(progress))
-    samples, skipped = chosen.samples, chosen.skipped
-    task = open_run_task(folder)
+def rank_items(
+    opened: Opened, task: Task, model: nn.Module, split: str, *, tokens: int = TOKENS,
+    top: int = 20, by: str | None = None, progress: Progress = SILENT,
+) -> RankedItems:
+    """What `Posterior.rank` says; the model is of the right shape and on its device."""
+    samples = opened.chosen.samples
     check_split(split, task.splits)
     if tokens < 1 or top < 0:
-        raise LangevinError(f"expected at least 1 token and no negative number of items, got {tokens} and {top}")
+        raise LangevinError(f"expected at least 1 token and no negative number of items, got "
+                            f"{tokens} and {top}")
     by = by or ("mutual_information" if len(samples) > 1 else "entropy")
-    items = items_of(task, split, tokens)
-    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
+    items = task.items(split, tokens)
     dtype = torch.float64 if items.unit == "sentence" else torch.float32
-    made = predict(items.pieces, items.classes, model, samples, progress, dtype)
-    described = items.most_uncertain(made, uncertainty_score(by, made.summary), top)
-    return RunUncertainty(task.name, str(path), split, items.unit, items.available, by, made, described, skipped)
+    made = predict(items.slices, items.classes, model, samples, progress, dtype)
+    summary, ranked = made.summary, uncertainty_score(by, made.summary)
+    return RankedItems(Uncertainty(
+        task=task.name, run=str(opened.path), split=split, unit=items.unit, samples=len(samples),
+        items=len(made.observed), available=items.available, by=by,
+        entropy=summary.total.double().mean().item(),
+        aleatoric=summary.aleatoric.double().mean().item(),
+        mutual_information=summary.epistemic.double().mean().item(),
+        disagreement=summary.disagreement.double().mean().item(),
+        unknown_share=items.unknown_share, last=made.last.scores(),
+        averaged=made.averaged.scores(), top=tuple(items.most_uncertain(made, ranked, top)),
+        skipped=tuple(opened.chosen.skipped),
+    ), made)  # fmt: skip
 
 
 @torch.no_grad()
 def predict(
-    pieces: list[Piece], classes: int, model: nn.Module, samples: Sequence[Sample],
+    slices: list[Slice], classes: int, model: nn.Module, samples: Sequence[Sample],
     progress: Progress = SILENT, dtype: torch.dtype = torch.float32,
 ) -> Predictions:
-    """All samples over all pieces, block by block: weights of one sample in memory, one recurrent state of each.
+    """All samples over all slices, block by block: weights of one sample in memory, one recurrent state of each.
 
     A block holds the averaged probabilities of as many items as fit, so that even with 10,000 classes each sample is
     loaded only some times.
     """
-    blocks = list(blocks_of(pieces, BLOCK // classes))
+    blocks = list(blocks_of(slices, BLOCK // classes))
     advance = progress.begin(len(blocks) * len(samples))
     carries: list[Carry] = [None] * len(samples)
     made = []
@@ -124,10 +90,10 @@ def predict(
     return Predictions.cat(made)
 
 
-def blocks_of(pieces: list[Piece], most: int) -> Iterator[list[Piece]]:
-    """Pieces one after another, together at most so many items (or one piece)."""
-    block, count = list[Piece](), 0
-    for piece in pieces:
+def blocks_of(slices: list[Slice], most: int) -> Iterator[list[Slice]]:
+    """Slices one after another, together at most so many items (or one slice)."""
+    block, count = list[Slice](), 0
+    for piece in slices:
         if block and count + len(piece.observed) > most:
             yield block
             block, count = [], 0
@@ -135,12 +101,3 @@ def blocks_of(pieces: list[Piece], most: int) -> Iterator[list[Piece]]:
         count += len(piece.observed)
     if block:
         yield block
-
-
-def without_nan(top: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The scores of a context may be missing: None in JSON."""
-    return [
-        item | ({"context": [(token, None if score != score else score) for token, score in item["context"]]}
-                if "context" in item else {})
-        for item in top
-    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..posterior.scores import Result, SampleScores, Scores
+from ..tasks.base import UncertainItem
 
 
 @dataclass(frozen=True)
@@ -226,9 +227,11 @@ class Uncertainty(Result):
     mutual_information: float
     disagreement: float
     """Share of the samples whose own answer is another than the average's."""
-    unknown_share: float
     last: Scores
     averaged: Scores
+    top: tuple[UncertainItem, ...] = ()
+    """The most uncertain items; of a captioner captions."""
+    unknown_share: float | None = None
     skipped: tuple[str, ...] = ()
 
 

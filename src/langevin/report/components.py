@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from ..errors import LangevinError
-from .tables import ResultTable
+from .tables import Passage, ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,17 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *
 
 
 def html_table(result: ResultTable) -> Html:
-    return table(result.title, result.columns, result.rows, words=result.words)
+    rows = [[cell if isinstance(cell, str) else passage_html(cell) for cell in row]
+            for row in result.rows]  # fmt: skip
+    return table(result.title, result.columns, rows, words=result.words)
+
+
+def passage_html(passage: Passage) -> Html:
+    spans = (shaded(p.text, p.share, p.note) if p.note or p.share else element("span", p.text)
+             for p in passage)  # fmt: skip
+    marked = (element("mark", span) if p.marked else span
+              for p, span in zip(passage, spans, strict=True))  # fmt: skip
+    return element("span", *marked, class_="context")
 
 
 def kind(cell: str) -> str | None:

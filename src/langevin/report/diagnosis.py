@@ -1,92 +1,106 @@
-"""A diagnosis in the terminal: tables of mixing, layers and temperatures, and the verdict."""
+"""A diagnosis: tables of mixing, layers and temperatures, and the verdict in words."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 from rich.console import Group
 from rich.text import Text
 
-from .terminal import table
+from ..posterior.verdict import TemperatureReading
+from ..predict.mixing import Diagnosis
+from .tables import ResultTable
+from .terminal import text_table
 
 WORST = 6
 """Lines of predictions."""
 GOOD = ("mixing", "mixing within one mode", "averaged trajectory, not a chain")
 DOUBTS = {
-    "configurational": "not trusted, no more than a hint: a flat prior does not confine the weights",
+    "configurational": "not trusted, a mere hint: a flat prior does not confine the weights",
     "kinetic": "not trusted: rate or temperature moved while the momenta were made",
 }
 """Why a temperature does not decide."""
 
 
-def diagnosis_page(result: dict[str, Any]) -> Group:
+def diagnosis_page(found: Diagnosis) -> Group:
     """Everything, the verdict last, where the eye is when the command ends."""
-    return Group(mixing_table(result), layers_table(result), *temperature_table(result), *verdict_lines(result))
+    lines = [Text(line) for line in thinning_in_words(found)]
+    for finding in found.verdict:
+        style = "bold green" if finding.code in GOOD else "bold yellow"
+        lines.append(Text.assemble((f"{finding.code}: ", style), finding.words))
+    return Group(*map(text_table, diagnosis_tables(found)), *lines)
 
 
-def mixing_table(result: dict[str, Any]) -> Group:
+def diagnosis_tables(found: Diagnosis) -> list[ResultTable]:
+    """Of predictions, of layers and, where gradients were taken, of temperatures."""
+    tables = [mixing_table(found), layers_table(found)]
+    return [*tables, temperature_table(found)] if found.temperatures else tables
+
+
+def mixing_table(found: Diagnosis) -> ResultTable:
     """The held-out log-likelihood, then the predictions that agree least."""
-    first, *probes = result["function"].items()
-    worst = sorted(probes, key=lambda item: -(item[1]["r_hat"] or 0))[:WORST]
-    title = f"{', '.join(result['runs'])}: {result['chains']} × {result['draws']} samples on {result['split']}"
-    return table(title, ("prediction", "mean", "std", "R-hat", "effective samples", "correlation time"), [
-        (name, figure(n["mean"]), figure(n["std"]), figure(n["r_hat"], 3), figure(n["ess"], 3), figure(n["time"], 3))
-        for name, n in (first, *worst)
-    ])
+    first, *probes = found.predictions.items()
+    worst = sorted(probes, key=lambda item: -none_last(item[1].r_hat))[:WORST]
+    return ResultTable(
+        f"{', '.join(found.runs)}: {found.chains} × {found.draws} samples on {found.split}, "
+        f"log-probabilities in nats",
+        ("prediction", "mean", "std", "R-hat", "effective samples", "correlation time"),
+        tuple((name, figure(n.mean), figure(n.std), figure(n.r_hat, 3), figure(n.ess, 3),
+               figure(n.time, 3)) for name, n in (first, *worst)), named=True,
+    )  # fmt: skip
 
 
-def layers_table(result: dict[str, Any]) -> Group:
-    """Each layer: distance between consecutive samples, worst mixing of its projections, temperature."""
-    columns = ("layer", "weights", "distance / norm", "R-hat", "effective samples", "temperature")
-    return table("random projections of the weights (worst of each layer)", columns, [
-        (name, str(n["size"]), figure(n["distance"], 3), figure(n["r_hat"], 3), figure(n["ess"], 3),
-         with_error(n["temperature"], n["temperature_error"]))
-        for name, n in result["layers"].items()
-    ])
+def layers_table(found: Diagnosis) -> ResultTable:
+    """Each layer: how far from sample to sample, worst mixing of its projections, temperature."""
+    return ResultTable(
+        "random projections of the weights (worst of each layer)",
+        ("layer", "weights", "distance / norm", "R-hat", "effective samples", "temperature"),
+        tuple((name, f"{n.size:,}", figure(n.distance, 3), figure(n.r_hat, 3), figure(n.ess, 3),
+               with_error(n.temperature, n.temperature_error))
+              for name, n in found.layers.items()), named=True,
+    )  # fmt: skip
 
 
-def temperature_table(result: dict[str, Any]) -> list[Group]:
-    if not result["temperatures"]:
-        return []
-    rows = [
-        (t["kind"], figure(t["injected"], 3), with_error(t["measured"], t["error"]),
-         doubt(t))
-        for t in result["temperatures"]
-    ]
-    batches = result["gradient_batches"]
-    return [table(f"temperature (gradients of {batches} training batches)", ("", "injected", "measured", ""), rows)]
+def temperature_table(found: Diagnosis) -> ResultTable:
+    every = found.gradient_batches >= found.epoch_batches
+    batches = "all" if every else found.gradient_batches
+    return ResultTable(
+        f"temperature (gradients of {batches} training batches)",
+        ("measured as", "injected", "measured", ""),
+        tuple((t.kind, figure(t.injected, 3), with_error(t.measured, t.error), doubt(t))
+              for t in found.temperatures), words=True,
+    )  # fmt: skip
 
 
-def doubt(reading: dict[str, Any]) -> str:
+def doubt(reading: TemperatureReading) -> str:
     """Why a temperature does not decide, or what one below zero means."""
-    if not reading["trusted"]:
-        return DOUBTS[reading["kind"]]
-    below = reading["measured"] is not None and reading["measured"] < 0
-    return "below zero: the gradients still push the weights outwards" if below else ""
+    if not reading.trusted:
+        return DOUBTS[reading.kind]
+    return "below zero: the gradients still push the weights outwards" if reading.measured < 0 else ""
 
 
-def verdict_lines(result: dict[str, Any]) -> list[Text]:
-    """Thinning, where there is a chain, then one line for each finding."""
-    lines = []
-    if result["thinning"] is not None:
-        lags = " ".join(figure(value, 2) for value in result["autocorrelation"][1:6])
-        correlations = f"autocorrelation of the held-out log-likelihood at lags 1, 2, …: {lags}"
-        nth = result["thinning"]
-        every = "none, keep them all" if nth == 1 else f"keep every {ordinal(nth)} sample"
-        lines += [Text(correlations), Text(f"suggested thinning: {every}")]
-    for finding in result["verdict"]:
-        style = "bold green" if finding["code"] in GOOD else "bold yellow"
-        lines.append(Text.assemble((f"{finding['code']}: ", style), finding["words"]))
-    return lines
+def thinning_in_words(found: Diagnosis) -> list[str]:
+    """Of a chain: how long samples remember, and which to keep."""
+    if found.thinning is None or found.autocorrelation is None:
+        return []
+    lags = " ".join(figure(value, 2) for value in found.autocorrelation[1:6])
+    nth = found.thinning
+    every = "none, keep them all" if nth == 1 else f"keep every {ordinal(nth)} sample"
+    return [f"autocorrelation of the held-out log-likelihood at lags 1, 2, …: {lags}",
+            f"suggested thinning: {every}"]  # fmt: skip
 
 
-def figure(value: float | None, digits: int = 4) -> str:
+def none_last(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def figure(value: float, digits: int = 4) -> str:
     """A number in so many digits; a dash where there is none."""
-    return "—" if value is None else "∞" if value >= 1e300 else f"{value:.{digits}g}"
+    return "—" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.{digits}g}"
 
 
-def with_error(value: float | None, error: float | None) -> str:
-    return "—" if value is None else f"{value:.3g} ± {figure(error, 2)}"
+def with_error(value: float, error: float) -> str:
+    return "—" if math.isnan(value) else f"{value:.3g} ± {figure(error, 2)}"
 
 
 def ordinal(number: int) -> str:

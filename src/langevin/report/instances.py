@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from .components import Html, element, joined, parts, shaded, table
-from .explanation import token_sign
+from .components import Html, element, html_table, joined, parts, shaded, table
 from .story import Story
-from .uncertain import NAMES
+from .uncertain import top_table
+
+LEGEND = element(
+    "p", "The stronger the colour, the less the samples agree (mutual information of word and "
+    "weights; the numbers appear when one points at a word).", class_="note",
+)
 
 
 def examples(story: Story) -> Html:
-    """Text or captions that the averaged model wrote, then the most uncertain items of the split."""
-    if story.uncertainty is None:
+    """Text or captions that the average wrote, then the most uncertain items of the split."""
+    if story.ranked is None:
         return parts(element("p", "No samples were kept yet."))
-    made = story.examples or {}
+    made, result = story.examples or {}, story.ranked.result
     wrote = [written(made)] if "tokens" in made else [captions(made)] if "images" in made else []
-    legend = element("p", "The stronger the colour, the less the samples agree (mutual information of word and "
-                          "weights; the numbers appear when one points at a word).", class_="note")
-    shown = {"token": tokens, "word": captioned, "sentence": sentences}[story.uncertainty.unit]
-    listed = shown(story.uncertainty.top, NAMES[story.uncertainty.by])
-    return parts(*([legend] if story.uncertainty.unit != "sentence" else []), *wrote, listed)
+    listed = [html_table(top_table(result))] if result.top else []
+    return parts(*([LEGEND] if result.unit != "sentence" else []), *wrote, *listed)
 
 
 def written(made: dict[str, Any]) -> Html:
@@ -56,49 +57,3 @@ def captions(made: dict[str, Any]) -> Html:
         table(f"Captions by the average of {made['samples']} samples", ("image", "caption", "log p ± std"), rows,
               words=True),
     ])
-
-
-def tokens(top: list[dict[str, Any]], by: str) -> Html:
-    most = max([*(item["score"] for item in top), 1e-12])
-    rows = [
-        (str(rank), in_context(item, most), token_sign(item["expected"]), f"{item['probability']:.4f} ± {item['std']:.4f}",
-         f"{item['total']:.3f}", f"{item['epistemic']:.4f}")
-        for rank, item in enumerate(top, 1)
-    ]
-    columns = ("rank", "token in its context", "expected", "p ± std", "total", "epistemic")
-    return table(f"Most uncertain tokens, by {by}", columns, rows, words=True)
-
-
-def in_context(item: dict[str, Any], most: float) -> Html:
-    """The tokens around, the one at hand underlined."""
-    space = " " if any(len(token) > 1 for token, _ in item["context"]) else ""
-    pieces = list[str]()
-    for place, (token, score) in enumerate(item["context"]):
-        known = score is not None and score == score
-        tells = f"{score:.4f}" if known else "not looked at"
-        span = shaded(token_sign(token), score / most if known else 0.0, tells)
-        pieces += [element("mark", span) if place == item["at"] else span, space]
-    return element("span", *pieces, class_="context")
-
-
-def captioned(top: list[dict[str, Any]], by: str) -> Html:
-    most = max([*(score for item in top for _, score in item["context"]), 1e-12])
-    rows = [
-        (item["image"],
-         joined(p for word, score in item["context"] for p in (shaded(word, score / most, f"{score:.4f}"), " ")),
-         f"{item['log_prob']:.2f} ± {item['log_prob_std']:.2f}", f"{item['epistemic']:.4f}")
-        for item in top
-    ]
-    columns = ("image", "caption in the data", "log p ± std", "epistemic / word")
-    return table(f"Most uncertain captions of the split, by mean {by}", columns, rows, words=True)
-
-
-def sentences(top: list[dict[str, Any]], by: str) -> Html:
-    rows = [
-        (str(rank), item["text"], item["true"],
-         item["predicted"] if item["predicted"] == item["true"] else element("strong", item["predicted"], " ✗"),
-         f"{item['probability']:.4f} ± {item['std']:.4f}", f"{item['total']:.3f}", f"{item['epistemic']:.4f}")
-        for rank, item in enumerate(top, 1)
-    ]
-    columns = ("rank", "sentence", "class", "predicted", "p(class) ± std", "total", "epistemic")
-    return table(f"Most uncertain sentences, by {by} (✗: wrong)", columns, rows, words=True)

@@ -7,14 +7,13 @@ from typing import Any
 from ..predict.draws import Draws
 from ..store.folder import RunFolder
 from .components import Html, element, figure, html_table, parts, table
-from .diagnosis import doubt, ordinal, with_error
-from .diagnosis import figure as digits
+from .diagnosis import diagnosis_tables, thinning_in_words
 from .figures import Line, draw_collections, draw_learning_curves, draw_lines, draw_reliability, finish
 from .story import Story
 from .summary import run_summary
 from .tables import evaluation_tables, gain_in_words, heading, in_table_units, shown_number
 from .terminal import duration
-from .uncertain import METRICS, counted
+from .uncertain import parts_table, item_scores_table
 
 SAID = {"nll": "a mean nll of {} nats", "error": "an error of {} %"}
 NONE_YET = "No samples were kept yet: the run has not passed its burn-in."
@@ -118,61 +117,33 @@ def collections(story: Story) -> Html:
 
 def calibration(story: Story) -> Html:
     """Reliability of the last sample and of the average, and the parts of the uncertainty."""
-    if story.uncertainty is None:
+    if story.ranked is None:
         return parts(element("p", NONE_YET))
-    result, made = story.uncertainty.numbers(), story.uncertainty.predictions
-    means, unit = result["uncertainty"], result["unit"]
-    scores = table(
-        f"Calibration on {story.split}: {counted(result)}", ("model", *METRICS.values()),
-        [(name, *(shown_number(metric, result[key][metric]) for metric in METRICS))
-         for name, key in (("last sample", "last"), (f"average of {result['samples']}", "averaged"))],
-    )
-    split = table(f"Mean uncertainty per {unit}, in nats", ("part", "nats", "what it is"), [
-        ("total", f"{means['total']:.4f}", "entropy of the averaged prediction"),
-        ("aleatoric", f"{means['aleatoric']:.4f}", "mean entropy of each sample's prediction: inherent in the data"),
-        ("epistemic", f"{means['epistemic']:.4f}", "their difference: what the samples disagree about"),
-    ], words=True)
-    bins = {"last sample": made.last.reliability(), f"average of {result['samples']}": made.averaged.reliability()}
+    result, made = story.ranked.result, story.ranked.predictions
+    bins = {"last sample": made.last.reliability(),
+            f"average of {result.samples}": made.averaged.reliability()}  # fmt: skip
     drawn = figure(
         lambda axes: draw_reliability(axes, bins),
-        f"Reliability on {story.split}: the share of right answers among those given with a certain confidence. On the "
-        f"diagonal a probability means what it says; ECE {result['last']['ece']:.3f} for the last sample, "
-        f"{result['averaged']['ece']:.3f} for the average.", (5.0, 4.2),
+        f"Reliability on {story.split}: the share of right answers among those given with a "
+        f"certain confidence. On the diagonal a probability means what it says; ECE "
+        f"{result.last.ece:.3f} for the last sample, {result.averaged.ece:.3f} for the average.",
+        (5.0, 4.2),
     )
-    return parts(scores, split, drawn)
+    return parts(html_table(item_scores_table(result)), html_table(parts_table(result)), drawn)
 
 
 def diagnostics(story: Story) -> Html:
     """The verdict first, then what it rests on."""
     if not isinstance(story.diagnosis, tuple):
         return parts(element("p", f"No diagnosis: {story.diagnosis}" if story.diagnosis else NONE_YET))
-    result, draws = story.diagnosis
+    found, draws = story.diagnosis
     verdict = element("ul", *(
-        element("li", element("strong", found["code"]), f": {found['words']}") for found in result["verdict"]
+        element("li", element("strong", finding.code), f": {finding.words}")
+        for finding in found.verdict
     ))
-    first, *probes = result["function"].items()
-    worst = sorted(probes, key=lambda item: -(item[1]["r_hat"] or 0))[:5]
-    mixing = table(
-        f"Mixing of predictions on {result['split']}: {result['chains']} × {result['draws']} samples, the worst ones",
-        ("prediction", "mean", "std", "R-hat", "effective samples", "correlation time"),
-        [(name, digits(n["mean"]), digits(n["std"]), digits(n["r_hat"], 3), digits(n["ess"], 3), digits(n["time"], 3))
-         for name, n in (first, *worst)],
-    )
-    layers = table(
-        "Layers: random projections of the weights, worst of each", ("layer", "weights", "distance / norm", "R-hat",
-                                                                     "effective samples"),
-        [(name, f"{n['size']:,}", digits(n["distance"], 3), digits(n["r_hat"], 3), digits(n["ess"], 3))
-         for name, n in result["layers"].items()],
-    )
-    warmth = table("Temperature", ("measured as", "injected", "measured", ""), [
-        (t["kind"], digits(t["injected"], 3), with_error(t["measured"], t["error"]),
-         doubt(t)) for t in result["temperatures"]
-    ], words=True) if result["temperatures"] else Html()
-    nth, thinning = result["thinning"], Html()
-    if nth is not None:  # None for what is no chain
-        every = f"Suggested thinning: every {ordinal(nth)} sample."
-        thinning = element("p", every if nth > 1 else "No thinning is needed.")
-    return parts(verdict, thinning, trace(draws, result["split"]), mixing, layers, warmth)
+    thinning = [element("p", line) for line in thinning_in_words(found)]
+    return parts(verdict, trace(draws, found.split), *map(html_table, diagnosis_tables(found)),
+                 *thinning)
 
 
 def trace(draws: Draws, split: str) -> Html:

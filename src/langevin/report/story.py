@@ -18,7 +18,7 @@ from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import Draws
 from ..predict.generation import Drawing
 from ..predict.load import open_as
-from ..predict.ranking import RunUncertainty, uncertainty_of_run
+from ..predict.ranking import RankedItems
 from ..store.folder import RunFolder
 from ..store.manifest import Choice, RunProgress
 from ..tasks import Task
@@ -27,6 +27,7 @@ from ..tasks.language_model import LanguageModelTask
 from ..process import SILENT, Progress
 from ..posterior.selection import ALL, Selection, resolve
 from ..predict.load import open_posterior
+from ..predict.mixing import Diagnosis
 from ..predict.results import Evaluation
 from ..tasks import open_run_task
 
@@ -48,8 +49,8 @@ class Story:
     evaluation: Evaluation | None = None
     collection: Choice | None = None
     """The one that validation chose, where commands average it."""
-    uncertainty: RunUncertainty | None = None
-    diagnosis: tuple[dict[str, Any], Draws] | str | None = None
+    ranked: RankedItems | None = None
+    diagnosis: tuple[Diagnosis, Draws] | str | None = None
     """Or why there is none."""
     examples: dict[str, Any] | None = None
 
@@ -71,16 +72,17 @@ def gather(
     posterior.data = task
     evaluation = posterior.evaluate(split, curve=True, progress=progress)
     collection = resolve(folder, Selection(skip_damaged=skip_damaged)).choice
-    uncertainty = uncertainty_of_run(path, split, chosen, tokens=tokens, top=SHOWN, progress=progress)
-    diagnosis: tuple[dict[str, Any], Draws] | str
+    ranked = posterior.rank(split, tokens=tokens, top=SHOWN, progress=progress)
+    diagnosis: tuple[Diagnosis, Draws] | str
     try:
-        diagnosis = diagnose_runs([path], skip_damaged=skip_damaged, progress=progress)
+        diagnosis = diagnose_runs(
+            [path], skip_damaged=skip_damaged, task=task, progress=progress)
     except LangevinError as problem:
         diagnosis = str(problem)
     few = Selection("thinned", store.of_each(WRITERS), 0, skip_damaged)
     return Story(
         folder, task, split, far, sum(t.numel() for t in store.samples[-1].load().values()), evaluation,
-        collection, uncertainty, diagnosis, examples(task, folder, split, few),
+        collection, ranked, diagnosis, examples(task, folder, split, few),
     )
 
 

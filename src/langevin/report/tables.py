@@ -22,7 +22,22 @@ MANY = 6
 COUNTS = 16
 """Of the scores by number of samples, so many are shown."""
 
-Cells = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Shade:
+    """A piece of a text on a colour as strong as its share, 0 to 1."""
+
+    text: str
+    share: float = 0.0
+    note: str = ""
+    """What the page tells who points at it."""
+    marked: bool = False
+    """The one that the row is about."""
+
+
+Passage = tuple[Shade, ...]
+Cells = tuple[str | Passage, ...]
 Models = Mapping[str, Mapping[str, float]]
 
 
@@ -31,10 +46,12 @@ class ResultTable:
     """What is told of a result; the first column names the rows."""
 
     title: str
-    columns: Cells
+    columns: tuple[str, ...]
     rows: tuple[Cells, ...]
     words: bool = False
     """Words stand left, numbers right."""
+    named: bool = False
+    """Names in the first column are never cut, so that no two look alike."""
 
 
 def evaluation_tables(result: Evaluation) -> list[ResultTable]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .controls import show_controls
-from .tables import ResultTable
+from .tables import Passage, ResultTable
 
 
 class SafeConsole(Console):
@@ -65,7 +65,21 @@ def table(
 
 
 def text_table(result: ResultTable) -> Group:
-    return table(result.title, result.columns, result.rows, words=result.words)
+    rows = [tuple(cell if isinstance(cell, str) else passage_text(cell) for cell in row)
+            for row in result.rows]  # fmt: skip
+    return table(result.title, result.columns, rows, words=result.words, named=result.named)
+
+
+def passage_text(passage: Passage) -> Text:
+    """Brighter where the share is large; what is marked between brackets, to be found uncoloured."""
+    text = Text()
+    for piece in passage:
+        share = piece.share
+        colour = (120 + 135 * share, 120 + 40 * share, 120 - 100 * share)
+        style = f"rgb({','.join(str(round(part)) for part in colour)})"
+        shown = f"⟦{piece.text}⟧" if piece.marked else piece.text
+        text.append(shown, style=f"bold {style}" if piece.marked else style)
+    return text
 
 
 def curve(values: Sequence[float]) -> str:

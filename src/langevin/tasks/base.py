@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +11,8 @@ from torch import Tensor, nn
 
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
-from ..posterior.scores import Scores
+from ..posterior.scores import Result, Scores
+from ..posterior.streaming import Predictions
 from ..recipe import Recipe
 
 Carry = Any
@@ -18,6 +20,71 @@ Carry = Any
 
 Batch = tuple[Tensor, ...]
 """What a model sees and what was observed, rows first in every tensor: rows of a batch are a batch."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some items that are predicted at once."""
+
+    observed: Tensor
+    logits: Callable[[nn.Module, Carry], tuple[Tensor, Carry]]
+    """Model and the state after the slice before → [items, classes] and the state after this."""
+
+
+Context = tuple[tuple[str, float], ...]
+"""Tokens with the score of each; NaN where there is none."""
+
+
+@dataclass(frozen=True)
+class UncertainItem(Result):
+    """An item of a split, or a caption, of which the samples are less sure than of others."""
+
+    score: float
+    """By which it is ranked."""
+    text: str
+    """The token, the sentence or the caption."""
+    entropy: float
+    """In nats; of a caption, as all numbers but log p, the mean over its words."""
+    aleatoric: float
+    mutual_information: float
+    label: str | None = None
+    """The class of a sentence."""
+    predicted: str | None = None
+    """The most probable class, or token."""
+    p: float | None = None
+    """Of what was observed, under the average."""
+    std: float | None = None
+    confidence: float | None = None
+    """p of the most probable."""
+    confidence_std: float | None = None
+    disagreement: float | None = None
+    """Share of the samples whose own answer is another."""
+    log_p: float | None = None
+    """Of a whole caption."""
+    log_p_std: float | None = None
+    source: str | None = None
+    """The image."""
+    place: tuple[int, int] | None = None
+    """Of a token: in which stream, and after how many tokens of it."""
+    context: Context = ()
+    """The words around it, or of it."""
+    at: int | None = None
+    """Where in its context it stands."""
+
+
+class Items(Protocol):
+    """What a split asks a model to predict."""
+
+    unit: str
+    classes: int
+    available: int
+    """How many items the whole split has."""
+    slices: list[Slice]
+    unknown_share: float | None
+    """Of what was observed, the share that is <unk>."""
+
+    def most_uncertain(self, made: Predictions, score: Tensor, top: int) -> list[UncertainItem]:
+        """The items, or groups of them, of the largest score."""
 
 
 class Task(Protocol):
@@ -47,6 +114,12 @@ class Task(Protocol):
 
     def build_model(self) -> nn.Module: ...
 
+    def prior_means(self) -> dict[str, Tensor]:
+        """By the name of a parameter, where its Gaussian prior is centred if not at zero."""
+
+    def as_sample(self, model: nn.Module) -> nn.Module:
+        """What is stored of a model."""
+
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean negative log-likelihood of one training batch, and the state for the next."""
 
@@ -66,6 +139,12 @@ class Task(Protocol):
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
         """Of (averaged) log-probabilities those of what was observed, [items]."""
+
+    def items(self, split: str, limit: int) -> Items:
+        """The items of a split one by one; `limit` is for tokens, which can be very many."""
+
+    def outcome(self, split: str, place: int) -> str:
+        """What stands at a place of the flattened log-probabilities, in words; no two are alike."""
 
     def scores(self, log_probs: Tensor, split: str) -> Scores:
         """Numbers from (averaged) log-probabilities."""

@@ -25,6 +25,7 @@ from ..models.softmax import cross_entropy
 from ..posterior.scores import Scores
 from ..recipe import CaptionData, Recipe
 from .base import Batch, Carry, refuse_changed_data
+from .items import CaptionItems
 
 log = logging.getLogger("langevin")
 
@@ -102,6 +103,12 @@ class CaptionTask:
         model.centre_on(self.features.take(torch.unique(self.evaluated["train"].images)))
         return model
 
+    def prior_means(self) -> dict[str, Tensor]:
+        return {}
+
+    def as_sample(self, model: nn.Module) -> nn.Module:
+        return model
+
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the words of the epoch's batches: a batch counts by its words."""
         logits, words, _ = self.logits(model, self.training_batch(epoch, index), None)
@@ -145,6 +152,19 @@ class CaptionTask:
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
         return log_probs
+
+    def items(self, split: str, limit: int) -> CaptionItems:
+        captions = self.evaluated[split]
+        return CaptionItems(self.vocabulary, self.features, captions, limit, SCORED_AT_ONCE)
+
+    def outcome(self, split: str, place: int) -> str:
+        captions = self.evaluated[split]
+        ends = captions.lengths.cumsum(0)
+        row = int(torch.searchsorted(ends, place, right=True))
+        batch = captions.take(torch.tensor([row]))
+        word = int(batch.targets[0, place - int(ends[row] - captions.lengths[row])])
+        image = self.features.names[int(batch.images[0])]
+        return f"{self.vocabulary.tokens[word]!r} of {image}, word {place + 1:,}"
 
     def scores(self, log_probs: Tensor, split: str) -> Scores:
         """Mean negative log-likelihood per word in nats (ends of captions included), and its exponential."""

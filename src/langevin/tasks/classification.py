@@ -29,6 +29,7 @@ from ..posterior.calibration import calibration_metrics
 from ..posterior.scores import Scores
 from ..recipe import Recipe, SentenceData
 from .base import Batch, Carry, refuse_changed_data
+from .items import SentenceItems, name_answer
 
 log = logging.getLogger("langevin")
 
@@ -177,6 +178,9 @@ class ClassifyTask:
             return {}
         return {"embedding.weight": self.vectors[0].embed(self.vocabulary.tokens)}
 
+    def as_sample(self, model: nn.Module) -> nn.Module:
+        return model
+
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the sentences of the batch."""
         logits, labels, _ = self.logits(model, self.training_batch(epoch, index), None)
@@ -202,6 +206,13 @@ class ClassifyTask:
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
         return log_probs.gather(1, self.targets[split][:, None])[:, 0]
+
+    def items(self, split: str, limit: int) -> SentenceItems:
+        return SentenceItems(self.texts[split], self.label_names, self.targets[split],
+                             lambda model: self.log_probs(model, split))
+
+    def outcome(self, split: str, place: int) -> str:
+        return name_answer(self.texts[split], self.label_names, place)
 
     def scores(self, log_probs: Tensor, split: str) -> Scores:
         """Nats per sentence, share of errors, Brier score, expected calibration error."""

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from ..posterior.average import LogMean
 from ..posterior.scores import Scores
 from ..store.weights import load_weights, weights
-from .base import Batch, Carry, Task
+from .base import Batch, Carry, Items, Task
 
 FIT_ON = 20_000
 """Items of the validation split on which the scale of the logits is fitted."""
@@ -56,6 +56,9 @@ class DistillTask:
             load_weights(model, self.start, "the average of the teacher's weights")
         return model
 
+    def prior_means(self) -> dict[str, Tensor]:
+        return {}
+
     def training_batch(self, epoch: int, index: int) -> Batch:
         return self.task.training_batch(epoch, index)
 
@@ -70,6 +73,12 @@ class DistillTask:
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
         return self.task.observed(log_probs, split)
+
+    def items(self, split: str, limit: int) -> Items:
+        return self.task.items(split, limit)
+
+    def outcome(self, split: str, place: int) -> str:
+        return self.task.outcome(split, place)
 
     def scores(self, log_probs: Tensor, split: str) -> Scores:
         return self.task.scores(log_probs, split)

@@ -22,6 +22,7 @@ from ..models.softmax import cross_entropy
 from ..posterior.scores import Scores
 from ..recipe import Recipe, TextData
 from .base import Batch, Carry, refuse_changed_data
+from .items import TextItems
 
 
 class LanguageModelTask:
@@ -48,6 +49,7 @@ class LanguageModelTask:
             self.training = RandomBatches(self.training.sequence, data.batch_size, data.window, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
         self.facts = {"data_sha256": sha256, "num_data": self.num_data}
+        self.unknown = dict[str, float]()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -103,6 +105,12 @@ class LanguageModelTask:
     def build_model(self) -> LanguageModel:
         return model_of(self.recipe, self.vocabulary)
 
+    def prior_means(self) -> dict[str, Tensor]:
+        return {}
+
+    def as_sample(self, model: nn.Module) -> nn.Module:
+        return model
+
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the tokens of the batch; the last window of an epoch, if it is shorter, counts by its tokens."""
         logits, targets, after = self.logits(model, self.training_batch(epoch, index), carry if index else None)
@@ -134,10 +142,35 @@ class LanguageModelTask:
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
         return log_probs
 
+    def items(self, split: str, limit: int) -> TextItems:
+        batches = self.evaluated[split]
+        return TextItems(self.vocabulary, batches, limit, carries=self.carries)
+
+    def outcome(self, split: str, place: int) -> str:
+        batches = self.evaluated[split]
+        targets = batches.streams[:, 1:]
+        last = place - targets.numel()
+        token = int(targets[divmod(place, targets.shape[1])] if last < 0 else batches.tail[last])
+        return f"{self.vocabulary.token_text(token)!r}, token {place + 1:,}"
+
     def scores(self, log_probs: Tensor, split: str) -> Scores:
         """Mean negative log-likelihood per token in nats, and its exponential."""
         nll = -log_probs.double().mean().item()
-        return Scores(nll, log_probs.numel(), perplexity=math.exp(min(nll, 700.0)))
+        return Scores(
+            nll, log_probs.numel(), perplexity=math.exp(min(nll, 700.0)),
+            bits_per_byte=nll / math.log(2) if self.vocabulary.level == "byte" else None,
+            unknown_share=self.unknown_share(split),
+        )  # fmt: skip
+
+    def unknown_share(self, split: str) -> float | None:
+        """Of the words or characters of a split, those that are <unk>; None of bytes."""
+        if self.vocabulary.unknown is None:
+            return None
+        if split not in self.unknown:
+            batches = self.evaluated[split]
+            seen = torch.cat([batches.streams[:, 1:].flatten(), batches.tail])
+            self.unknown[split] = self.vocabulary.unknown_share(seen)
+        return self.unknown[split]
 
 
 def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any] | None = None) -> LanguageModel:

@@ -68,7 +68,7 @@ def build(recipe: Recipe, task: Task) -> Parts:
     trained = [p for p in model.parameters() if p.requires_grad]
     sampler = SAMPLERS[name](trained, num_data=task.num_data, seed=recipe.run.seed, **settings)
     if settings.get("prior_var") is not None:
-        for parameter, mean in getattr(task, "prior_means", dict)().items():
+        for parameter, mean in task.prior_means().items():
             sampler.set_prior_mean(model.get_parameter(parameter), mean)
     return Parts(device, model, sampler, Pace(recipe.run, settings["lr"], settings["temperature"],
                                               task.batches_per_epoch))
@@ -86,8 +86,6 @@ class Trainer:
         folder.sweep()
         self.left_at: tuple[object, ...] | None = None
         """How the files of the folder stood when `run` gave the lock back."""
-        self.as_sample: Callable[[nn.Module], nn.Module] = getattr(task, "as_sample", lambda model: model)
-        """What is kept of the model as a sample: itself, unless the task has something to mend at the end."""
         self.clipper = Clipper(self.recipe.run.clip, self.recipe.run.clip_norm)
         self.store = folder.store()
         self.step, self.recorded, self.stopped_early = 0, 0, False
@@ -159,7 +157,7 @@ class Trainer:
     def _record(self) -> None:
         """Validate, keep the sample if it is one, and note a line of the learning curve."""
         self.evaluating = True
-        model = self.as_sample(self.model) if self.pace.is_sample(self.step) else self.model
+        model = self.task.as_sample(self.model) if self.pace.is_sample(self.step) else self.model
         log_probs = self.task.log_probs(model, "valid")
         self.evaluating = False
         epoch, average = self.step / self.task.batches_per_epoch, None
