@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint browser peers bench alternatives paper clean
+.PHONY: setup demo test test-slow fuzz crash lint browser peers bench alternatives paper clean
 
 $(STAMP): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "python 3.11 or later is needed; name one with PYTHON=…"; exit 2; }
@@ -32,6 +32,10 @@ browser:
 # Statistical runs of many minutes: the calibration of the calibrated tests.
 test-slow: setup
 	$(BIN)/pytest -m slow
+
+# Damaged files of every kind before every command, 10,000 of them: docs/reliability.md. FUZZ passes options.
+fuzz: setup
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 # Speed against torch and against other samplers, which live in an environment of their own. BENCH passes options.
 PEERS := .venv-peers

@@ -25,7 +25,7 @@ from langevin.errors import LangevinError
 TEXT = "The Mason said"
 TEXTS = ["where is Rome ?", "", "who was Homer ?"]
 PICTURES = ["test0.jpg", "test4.jpg"]
-LONGEST = 120
+LONGEST = 60
 """Seconds after which a case counts as one that hangs; a sound one takes less than one."""
 
 

@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from langevin.predict.export import export
+from langevin.posterior.selection import EVERYTHING
 from langevin.recipe import Recipe, load_recipe
+from langevin.tasks.choice import choose_by_validation
 from langevin.training.chains import start_chains
 from langevin.training.distil import Teaching, start_student
 from langevin.training.loop import Interrupted
-from langevin.training.session import Selection, preferred, resume, start
+from langevin.training.session import resume, start
 from tests.fuzz.asking import ask
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -60,8 +62,8 @@ def make_folders(root: Path) -> None:
         folder = start_chains(load_recipe("text", [*TEXT, "hidden=3"]), Path(CHAINS), 2)
         for chain in folder.chains:
             resume(chain.path).run()
-        preferred(folder, folder.store().samples)
-        start_student(Path("bytes"), Path(STUDENT), Selection(), Teaching(generated=400),
+        choose_by_validation(folder, folder.store().samples)
+        start_student(Path("bytes"), Path(STUDENT), EVERYTHING, Teaching(generated=400),
                       epochs=1).run()
         for name, of in HALF.items():
             train_half(recipe_of(of), Path(name))
@@ -77,7 +79,7 @@ def train_whole(recipe: Recipe, out: Path) -> None:
     trainer = start(recipe, out)
     trainer.run()
     if recipe.task != "classify":
-        preferred(trainer.folder, trainer.store.samples)
+        choose_by_validation(trainer.folder, trainer.store.samples)
 
 
 def train_half(recipe: Recipe, out: Path) -> None:

@@ -53,10 +53,20 @@ COMMANDS |= {name: COMMANDS[name.removeprefix("old-")] for name in OLD}
 COMMANDS["old-student"] = {name: words for name, words in COMMANDS[STUDENT].items()
                            if name != "resume"}  # its teacher was elsewhere
 assert set(RECIPES) <= set(COMMANDS)
-TIMES = re.compile(r"seconds|_at$|per_second|^host$|since")
+TIMES = re.compile(r"seconds|^time$|_at$|per_second|^host$|since")
 """Keys whose values are measured anew each time."""
-EDITED = "was edited since"
-"""What is said of a recipe that is no longer that of the beginning."""
+SAID = re.compile(r"was edited since|sample \S+ (was changed|is listed but not|is something|cannot be)"
+                  r"|No diagnosis: ")
+"""Of a recipe that is no longer that of the beginning; of samples that `resume` need not read; of a
+chain that cannot be diagnosed, on the page of a report."""
+OURS_TO_DELETE = ("checkpoint.safetensors", "collection.json", "decision.json")
+"""Refusals say to delete them: what they held is then made anew, or done without."""
+
+LAWFUL = ("refused", "same", "told", "forged", "old")
+"""`told`: another answer, and it is said why; `forged`: a forged file was believed; `old`: one of a
+version without checksums gave another answer."""
+UNLAWFUL = ("crashed", "different", "wrote")
+STRANGER = "not langevin's, not looked at"
 
 
 @dataclass(frozen=True)
@@ -75,14 +85,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`verdict`: refused, same, told, forged; or against the law: crashed, different, wrote."""
+    """`verdict` is one of LAWFUL or of UNLAWFUL."""
 
     verdict: str
     detail: str = ""
 
     @property
     def lawful(self) -> bool:
-        return self.verdict in ("refused", "same", "told", "forged", "old")
+        return self.verdict in LAWFUL
 
 
 class Court:
@@ -127,7 +137,8 @@ class Court:
             return Outcome("refused", answer.said.strip()[-300:])
         if answer.code == 0 and found == expected:
             return Outcome("same")
-        if EDITED in answer.said:
+        deleted = case.mutation == "vanish" and case.file.endswith(OURS_TO_DELETE)
+        if deleted or SAID.search(answer.said + str(found)):
             return Outcome("told")
         if case.mutation in {m.__name__ for m in FORGERY}:
             return Outcome("forged")
@@ -153,8 +164,10 @@ def put(command: str, folder: str, place: Path) -> tuple[Answer, Any]:
     words = [folder if word == "DIR" else word for word in COMMANDS[folder][command]]
     answer = ask_door(folder) if command == DOOR else ask(*words)
     found: list[Any] = [told(answer.printed)]
+    if command == "check" and isinstance(found[0], dict):  # files of others are listed
+        found[0]["files"] = [f for f in found[0]["files"] if f["said"] != STRANGER]
     if answer.code == 0 and command == "export":
-        found.append({name: content for name, content in tree(place / "out").items()})
+        found.append(tree(place / "out"))
     if answer.code == 0 and command == "report":
         found = [without_times((place / "page.html").read_text("utf-8"))]
     if answer.code == 0 and command == "resume":

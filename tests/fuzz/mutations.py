@@ -113,6 +113,13 @@ def other_content(path: Path, rng: Rng) -> None:
     path.write_bytes(rng.choice(files).read_bytes())
 
 
+def namesake(path: Path, rng: Rng) -> None:
+    """What stands in the file of the same name of another sound folder."""
+    place = next(above for above in path.parents if (above / "precious.txt").is_file())
+    files = sorted((place.parent / "sound").rglob(path.name))
+    path.write_bytes(rng.choice(files).read_bytes())
+
+
 def change_number(path: Path, rng: Rng) -> None:
     """Another number in a text, where there is one."""
     content = path.read_bytes()
@@ -179,7 +186,7 @@ def rewrite_tensors(path: Path, rng: Rng, *, forged: bool) -> None:
     elif tensors:
         name = rng.choice(sorted(tensors))
         tensors |= rng.choice(({name: tensors[name].double()}, {name: tensors[name].flatten()[:1]},
-                               {f"{name}.x": tensors[name]}, {name: tensors[name] * float("nan")}))
+                               {f"{name}.x": tensors[name].clone()}, {name: tensors[name] * float("nan")}))
         metadata = metadata_of(tensors, metadata.get(PROGRESS, "{}")) if metadata else {}
     path.write_bytes(safetensors.torch.save(tensors, metadata=metadata or None))
 
@@ -260,7 +267,7 @@ def join_strangers(path: Path, rng: Rng) -> None:
 
 DAMAGE: tuple[Callable[[Path, Rng], None], ...] = (
     truncate, cut_lines, empty, flip_bit, flip_bits, zero_block, remove_bytes, insert_bytes,
-    append_bytes, repeat_line, remove_line, swap_lines, noise, other_content, change_number,
+    append_bytes, repeat_line, remove_line, swap_lines, noise, other_content, namesake, change_number,
     change_json, become_link_outside, become_dangling_link, become_own_link, become_folder,
     become_pipe, vanish, lead_samples_away, join_strangers,
 )

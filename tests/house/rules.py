@@ -10,7 +10,7 @@ from tests.house.rooms import PACKAGE, RANK, ROOT, STRANGERS, edges, modules, ro
 FILE, FUNCTION = 300, 45
 ALONE = {"errors", "files", "process", "estimator", "__init__", "__main__"}
 """What lies beside the rooms."""
-BESIDE = {"house", "fixtures", "paper", "examples", "docs"}
+BESIDE = {"house", "fixtures", "paper", "examples", "docs", "fuzz", "crash"}
 """Folders of tests for what is not in the package."""
 SINGLE = ALONE | {"readme", "old_folders", "benchmarks"}
 """What is tested beside the folders of tests."""

@@ -35,7 +35,8 @@ from ..posterior.verdict import Evidence, TemperatureReading, judge
 from ..recipe.schedule import Pace
 from ..samplers.psgld import gain, preconditioner_settings
 from ..samplers.santa import annealed
-from ..store.folder import RunFolder, refuse_different_chains
+from ..store.folder import RunFolder
+from ..store.same_chains import refuse_different_chains
 from ..store.samples import Sample
 from ..process import prepare_device
 from ..store.checkpoint import split_prefix

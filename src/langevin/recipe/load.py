@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from ..errors import LangevinError
+from ..files import read_bytes
 from .base import Table, nearest
 from .captions import CaptionData
 from .sentences import SentenceData
@@ -46,7 +47,7 @@ class Recipe(Table):
     def _data_of_the_task(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Keys that are gone are forgotten; the task says which keys the data table may have."""
         values = without_gone(values)
-        cls_of_data = DATA_TABLES.get(values.get("task", "language-model"))
+        cls_of_data = DATA_TABLES.get(str(values.get("task", "language-model")))
         if cls_of_data is None or not isinstance(values.get("data", {}), dict):
             return values
         return values | {"data": cls_of_data.model_validate(values.get("data", {}))}
@@ -104,13 +105,22 @@ def load_recipe(name_or_path: str | Path | None, overrides: Iterable[str] = ()) 
         if not path.is_file():
             hint = nearest(str(name_or_path), shipped())
             raise LangevinError(f"no recipe named {str(name_or_path)!r} and no such file{hint}; see 'langevin recipes'")
-        try:
-            values = tomllib.loads(path.read_text("utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise LangevinError(f"{path} is not valid TOML: {error}") from None
+        values = tables_of(read_bytes(path), path)
     for override in overrides:
         apply_override(values, override)
     return validate(values)
+
+
+def parse_recipe(raw: bytes, source: Path) -> Recipe:
+    """A recipe from what was read of a file."""
+    return validate(tables_of(raw, source))
+
+
+def tables_of(raw: bytes, source: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise LangevinError(f"{source} is not valid TOML: {error}") from None
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:

@@ -34,9 +34,16 @@ BARS = "▁▂▃▄▅▆▇█"
 
 
 class LogToScreen(logging.Handler):
-    """What the library has to say (that a kernel was compiled, once) as a dim line."""
+    """What the library has to say (that a kernel was compiled) as a dim line, each thing once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage() in self.said:
+            return
+        self.said.add(record.getMessage())
         messages.print(record.getMessage(), style="dim", soft_wrap=True)
 
 

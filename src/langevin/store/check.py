@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -31,7 +32,7 @@ from .linear_members import POOL, read_linear_members
 from .lock import LOCK
 from .manifest import Marker
 from .members import COUNTS, MEMBERS, read_members
-from .records import read_record, read_sealed
+from .records import BRING_BACK, read_record, read_sealed
 from .replacement import CARD, CONFIG, FILES, foreign_in, kind_of
 from .samples import SampleStore, damage
 
@@ -75,7 +76,7 @@ def check_run(folder: RunFolder) -> list[Finding]:
         POOL: lambda: read_linear_members(path),
     }
     findings += [attempt(name, lambda read=read: note(read()))  # type: ignore[misc]
-                 for name, read in readers.items() if (path / name).exists()]
+                 for name, read in readers.items() if os.path.lexists(path / name)]
     findings += check_counts(path, lambda: folder.vocabulary)
     if not folder.chains:
         findings += check_samples(path)
@@ -99,9 +100,20 @@ def check_export(path: Path) -> list[Finding]:
 
 
 def check_marker(path: Path) -> list[Finding]:
-    if not (path / MARKER).exists():
-        return [attempt(MARKER, lambda: note(kind_of(path), "none, as in folders of old"))]
-    return [attempt(MARKER, lambda: note(read_record(inside(path, MARKER), Marker)))]
+    return [attempt(MARKER, lambda: marker_note(path))]
+
+
+def marker_note(path: Path) -> str:
+    """Folders of old have none; newer ones, which are sealed, always do."""
+    if os.path.lexists(path / MARKER):
+        return note(read_record(inside(path, MARKER), Marker))
+    about = CONFIG if (path / CONFIG).is_file() else ORIGIN
+    number = 1
+    with contextlib.suppress(LangevinError):  # what is damaged is told of by itself
+        number = read_sealed(inside(path, about)).get("format", 1)
+    if number != 1:
+        raise LangevinError(f"expected {path / MARKER}, found none; {BRING_BACK}")
+    return note(kind_of(path), "none, as in folders of old")
 
 
 def check_samples(path: Path) -> list[Finding]:
@@ -132,13 +144,8 @@ def check_counts(path: Path, vocabulary: Callable[[], Vocabulary]) -> list[Findi
 
 def agree(folder: RunFolder) -> str:
     """That the samples a checkpoint knows are listed, if it knows any."""
-    progress = folder.progress()
-    known = (progress.samples or ()) if progress else ()
-    listed = {sample.path.name: sample.record() for sample in folder.store().samples}
-    lost = [record.file for record in known if record != listed.get(record.file)]
-    if lost:
-        raise LangevinError(f"expected {lost[0]} among the samples of {folder.path}, as the "
-                            f"checkpoint knows it; 'langevin resume' lists it again")
+    if lost := folder.store().lost:
+        raise LangevinError(f"{lost[0]}; 'langevin resume' lists it again")
     return ""
 
 

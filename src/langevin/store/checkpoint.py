@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from ..errors import LangevinError
-from ..files import write_atomic
+from ..files import IRREGULAR, no_file, write_atomic
 from .manifest import RunProgress
 from .records import fit, json_object
 
@@ -30,7 +30,7 @@ def save_checkpoint(path: Path, tensors: dict[str, Tensor], progress: RunProgres
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunProgress] | None:
     """Tensors and progress, compared with their checksums; None before the first."""
-    if not path.exists():
+    if not is_there(path):
         return None
     try:  # one handle: the file may be replaced by a newer one at any moment
         with safe_open(path, "pt") as file:
@@ -46,7 +46,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunProgress] | None:
 
 def load_progress(path: Path) -> RunProgress | None:
     """How far a run is, without reading the tensors."""
-    if not path.exists():
+    if not is_there(path):
         return None
     try:
         with safe_open(path, "pt") as file:
@@ -64,6 +64,7 @@ def save_generated(path: Path, tokens: Tensor) -> None:
 
 def load_generated(path: Path) -> Tensor:
     """The same, read; text of older versions has no checksum."""
+    is_there(path)
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
@@ -75,6 +76,13 @@ def load_generated(path: Path) -> Tensor:
         raise LangevinError(f"{path} was changed after it was written (its checksum differs); "
                             f"delete it and the checkpoint, and it is written again")
     return tokens
+
+
+def is_there(path: Path) -> bool:
+    """Refuses a pipe, which a reader would wait for."""
+    if no_file(path) == IRREGULAR:
+        raise unreadable(path, f"it is {IRREGULAR}")
+    return path.exists()
 
 
 def metadata_of(tensors: Mapping[str, Tensor], text: str) -> dict[str, str]:

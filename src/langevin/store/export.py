@@ -23,6 +23,7 @@ from ..errors import LangevinError
 from ..files import inside, no_file, read_bytes, sync_folder, write_atomic
 from ..recipe import Recipe
 from ..recipe.load import validate
+from .facts import check_facts
 from .folder import SAMPLES, VOCABULARY, RunFolder, read_vocabulary, write_marker
 from .listing import MANIFEST, OLD_MANIFEST, Listing
 from .lock import LOCK, lock_folder
@@ -206,7 +207,9 @@ def read_export(folder: Path) -> tuple[ExportConfig, Recipe, Vocabulary]:
                                 f"differs); {REMEDY}")
     if config.counts and not has_members(folder):
         raise LangevinError(f"expected counts in {folder}, as its {CONFIG} says, found none; {REMEDY}")
-    return config, validate(config.recipe), read_vocabulary(inside(folder, VOCABULARY))
+    recipe = validate(config.recipe)
+    check_facts(config.facts, recipe.task, folder / CONFIG)
+    return config, recipe, read_vocabulary(inside(folder, VOCABULARY))
 
 
 def sha256_of(path: Path) -> str:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
+import logging
+import os
 import re
 import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
 from torch import Tensor
 
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
-from ..files import TEMPORARY, inside, listed_name, make_folder, read_utf8, write_atomic
-from ..recipe import Recipe, load_recipe
+from ..files import TEMPORARY, inside, listed_name, make_folder, read_bytes, write_atomic
+from ..recipe import Recipe
+from ..recipe.load import parse_recipe
+from .checkpoint import REMEDY as RESTART
 from .checkpoint import load_checkpoint, load_progress, save_checkpoint
+from .facts import check_facts
 from .linear_members import PARTS, POOL
 from .listing import MANIFEST
 from .lock import LOCK, lock_folder
@@ -34,7 +38,8 @@ from .manifest import (
     joint_progress,
 )
 from .members import COUNTS, MEMBERS, MEMBERS_RECORD
-from .records import read_record, write_json, write_record, write_sealed
+from .records import BRING_BACK, read_record, seal, write_json, write_record, write_sealed
+from .same_chains import refuse_different_chains
 from .samples import SAMPLE, SampleStore
 
 RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
@@ -58,10 +63,9 @@ BY_READERS = (COLLECTION, DECISIONS, REPORT, EVALUATION)
 """Written by those who have the lock, and by commands that need none."""
 CHAIN = re.compile(r"chain-\d{1,6}")
 """The folders of chains."""
-
-
 HOUR = 3600.0
 """Seconds after which what a reader left unfinished is of a process that is no more."""
+log = logging.getLogger("langevin")
 
 
 def refuse_occupied(path: Path) -> None:
@@ -91,7 +95,8 @@ class RunFolder:
                 what = "a run that was cut off before it began, which 'langevin train' starts over"
             raise LangevinError(f"expected a run folder at {self.path}, found {what}; pass the "
                                 f"--out of a training run{aside}")
-        self.chains = self._open_chains() if (self.path / CHAINS).is_file() else ()
+        several = [self.path / CHAINS, self.path / "chain-0" / RECIPE]
+        self.chains = self._open_chains() if any(map(os.path.lexists, several)) else ()
         """The chains of a folder of several; empty for an ordinary run."""
 
     @classmethod
@@ -114,7 +119,8 @@ class RunFolder:
             write_marker(path, "chains" if chains else "run")
             write_sealed(path / VOCABULARY, vocabulary.to_json())
             recipe_sum = hashlib.sha256(text).hexdigest()
-            write_record(path / ORIGIN, describe_origin(recipe, facts, teacher, recipe_sum))
+            sums = recipe_sum, seal(vocabulary.to_json())
+            write_record(path / ORIGIN, describe_origin(recipe, facts, teacher, *sums))
             names = tuple(f"chain-{number}" for number in range(len(chains)))
             for name, own in zip(names, chains, strict=True):
                 cls.create(path / name, own, vocabulary, facts)
@@ -124,19 +130,31 @@ class RunFolder:
         return cls(path)
 
     @cached_property
+    def _recipe_as_read(self) -> bytes:
+        path = inside(self.path, RECIPE)
+        return read_bytes(path, what="a recipe", instead=BRING_BACK)
+
+    @cached_property
     def recipe(self) -> Recipe:
-        return load_recipe(inside(self.path, RECIPE))
+        recipe = parse_recipe(self._recipe_as_read, self.path / RECIPE)
+        with contextlib.suppress(LangevinError):  # an origin that is damaged is refused where read
+            if self.recipe_is_edited:
+                log.warning("%s was edited since the run began", self.path / RECIPE)
+        return recipe
 
     @property
     def recipe_is_edited(self) -> bool:
         """Whether the recipe is another than when the run began; unknown of old runs, so False."""
-        text = read_utf8(inside(self.path, RECIPE))
         known = self.origin.recipe_sha256
-        return known is not None and hashlib.sha256(text.encode()).hexdigest() != known
+        return known is not None and hashlib.sha256(self._recipe_as_read).hexdigest() != known
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        return read_vocabulary(inside(self.path, VOCABULARY))
+        vocabulary, known = read_vocabulary(inside(self.path, VOCABULARY)), self.origin
+        if known.vocabulary_sha256 not in (None, seal(vocabulary.to_json())):
+            raise LangevinError(f"expected the vocabulary that the run in {self.path} began with, "
+                                f"{VOCABULARY} holds another; bring it back as it was written")
+        return vocabulary
 
     @cached_property
     def origin(self) -> Origin:
@@ -145,26 +163,39 @@ class RunFolder:
     @property
     def facts(self) -> Facts:
         """What the run remembers of its data."""
-        return self.origin.data
+        return check_facts(self.origin.data, self.recipe.task, self.path / ORIGIN)
 
     def store(self, *, skip_damaged: bool = False) -> SampleStore:
         if self.chains:
-            stores = [inside(chain.path, SAMPLES) for chain in self.chains]
-            return SampleStore.of_chains(self.path, stores, skip_damaged=skip_damaged)
-        return SampleStore(inside(self.path, SAMPLES), skip_damaged=skip_damaged)
+            stores = [chain.store(skip_damaged=skip_damaged) for chain in self.chains]
+            return SampleStore.of_chains(self.path, stores)
+        progress = self.progress()  # before the list: a run that goes on appends to that first
+        known = (progress.samples or ()) if progress else ()
+        return SampleStore(inside(self.path, SAMPLES), skip_damaged=skip_damaged, known=known)
 
     def save_checkpoint(self, tensors: dict[str, Tensor], progress: RunProgress) -> None:
         save_checkpoint(self.path / CHECKPOINT, tensors, progress)
 
     def load_checkpoint(self) -> tuple[dict[str, Tensor], RunProgress] | None:
         """Tensors and progress of the last checkpoint, or None before the first."""
-        return load_checkpoint(inside(self.path, CHECKPOINT))
+        loaded = load_checkpoint(inside(self.path, CHECKPOINT))
+        self._expect_own(loaded[1] if loaded else None)
+        return loaded
 
     def progress(self) -> RunProgress | None:
         """How far the run is by now, without its weights; of all chains together."""
         if self.chains:
             return joint_progress([chain.progress() for chain in self.chains])
-        return load_progress(inside(self.path, CHECKPOINT))
+        progress = load_progress(inside(self.path, CHECKPOINT))
+        self._expect_own(progress)
+        return progress
+
+    def _expect_own(self, progress: RunProgress | None) -> None:
+        """A run that began with this format has no checkpoint of an older one."""
+        older = progress is not None and progress.samples is None
+        if older and self.origin.vocabulary_sha256 is not None:
+            raise LangevinError(f"{self.path / CHECKPOINT} is of another run, an older one; bring "
+                                f"it back from a copy, or {RESTART}")
 
     def choice(self) -> Choice | None:
         """The collection that validation prefers, where that is remembered."""
@@ -254,32 +285,6 @@ def read_vocabulary(path: Path) -> Vocabulary:
         return Vocabulary(record.level, list(record.tokens), running=record.running)
     except LangevinError as error:
         raise LangevinError(f"{path} holds no vocabulary: {error}") from None
-
-
-def refuse_different_chains(folders: Sequence[RunFolder]) -> None:
-    """Chains are runs of one recipe on the same data: averages over anything else mean nothing."""
-    first, facts = folders[0], folders[0].facts
-    ours = recipe_but_seed(first.recipe)
-    for other in folders[1:]:
-        theirs = recipe_but_seed(other.recipe)
-        keys = sorted(k for k in ours.keys() | theirs.keys() if ours.get(k) != theirs.get(k))
-        if keys:
-            raise LangevinError(
-                f"expected chains of one recipe that differ in their seeds alone, got {keys[0]} = "
-                f"{ours.get(keys[0])} in {first.path} and {theirs.get(keys[0])} in {other.path}; "
-                f"name runs of one recipe"
-            )
-        if facts.get("data_sha256") != other.facts.get("data_sha256"):
-            raise LangevinError(f"expected chains trained on the same data, {other.path} saw "
-                                f"another than {first.path}; name runs of one text")
-
-
-def recipe_but_seed(recipe: Recipe) -> dict[str, Any]:
-    """What a recipe computes, flat and without seed and title."""
-    tables = recipe.what_is_computed()
-    flat = {f"{name}.{key}": value for name, table in tables.items() if isinstance(table, dict)
-            for key, value in table.items()}
-    return {"task": recipe.task} | {k: value for k, value in flat.items() if k != "run.seed"}
 
 
 def write_marker(path: Path, kind: str) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import numpy
 import torch
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ..recipe import Recipe
 from .records import Record
@@ -97,6 +97,17 @@ class Teacher(Record):
     samples: tuple[TeacherSample, ...] = Field(min_length=1)
 
 
+def name_versions(versions: dict[str, str]) -> dict[str, str]:
+    """Refuses those without the two that are shown."""
+    if missing := {"langevin", "torch"} - versions.keys():
+        raise ValueError(f"versions of {' and '.join(sorted(missing))} beside the others")
+    return versions
+
+
+SUMS = ("recipe_sha256", "vocabulary_sha256")
+"""By which an origin knows the files beside it."""
+
+
 class Origin(Record):
     """With what, where and from what a run was made."""
 
@@ -104,12 +115,13 @@ class Origin(Record):
     SEALED_SINCE = 2
 
     format: int = 2
-    versions: dict[str, str]
+    versions: Annotated[dict[str, str], AfterValidator(name_versions)]
     commit: str | None = None
     machine: Machine
     teacher: Teacher | None = None
     recipe_sha256: Sha256 | None = None
     """Of the recipe as the run began; the file may be edited on purpose."""
+    vocabulary_sha256: Sha256 | None = None
     data: Facts
 
     @classmethod
@@ -124,7 +136,7 @@ class Origin(Record):
 
     def flat(self) -> dict[str, Any]:
         """All in one table, JSON-ready, as records of results have it."""
-        told = self.model_dump(mode="json", exclude={"data", "format", "recipe_sha256"})
+        told = self.model_dump(mode="json", exclude={"data", "format", *SUMS})
         return {key: value for key, value in told.items() if key != "teacher" or value} | self.data
 
 
@@ -227,6 +239,7 @@ class Choice(Record):
 
 def describe_origin(
     recipe: Recipe, data: Facts, teacher: Teacher | None = None, recipe_sha256: str | None = None,
+    vocabulary_sha256: str | None = None,
 ) -> Origin:
     """Of a run that begins here and now."""
     versions = {"langevin": version("langevin"), "torch": torch.__version__,
@@ -236,7 +249,7 @@ def describe_origin(
         device=recipe.run.device, threads=recipe.run.threads or torch.get_num_threads(),
     )
     return Origin(versions=versions, commit=commit(), machine=machine, teacher=teacher,
-                  recipe_sha256=recipe_sha256, data=data)
+                  recipe_sha256=recipe_sha256, vocabulary_sha256=vocabulary_sha256, data=data)
 
 
 def processor_name() -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LangevinError
-from ..files import A_FOLDER, TEMPORARY, no_file, sync_folder
+from ..files import A_FOLDER, TEMPORARY, no_file, read_bytes, sync_folder
 from ..recipe import Recipe, load_recipe
 from .folder import (
     CHAIN,
@@ -132,8 +132,8 @@ def not_ours(folder: Path, why: str) -> LangevinError:
 def read(path: Path) -> dict[str, Any]:
     """A JSON table; empty where there is none."""
     try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = json.loads(read_bytes(path))
+    except (LangevinError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

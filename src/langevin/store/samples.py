@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from ..errors import LangevinError
-from ..files import inside, listed_name, sync_folder, write_atomic
+from ..files import IRREGULAR, inside, listed_name, no_file, sync_folder, write_atomic
 from .listing import Listing
 from .manifest import SampleRecord
 from .weights import DamagedSample, load_weights, weights
@@ -43,16 +43,26 @@ class Sample:
 
     def load(self) -> dict[str, Tensor]:
         """The tensors of the file that was written. Never two copies in memory."""
+        if problem := self.altered():
+            raise DamagedSample(problem)
         try:
-            with self.path.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
-                    raise DamagedSample(f"sample {self.path} was changed after it was written (its "
-                                        f"hash differs); {REMEDY}")
             return safetensors.torch.load_file(self.path)
-        except FileNotFoundError:
-            raise DamagedSample(f"sample {self.path} is listed but not there; {REMEDY}") from None
         except (OSError, SafetensorError) as error:
             raise DamagedSample(f"sample {self.path} cannot be read: {error}; {REMEDY}") from None
+
+    def altered(self) -> str:
+        """How the file differs from what was written, in words; empty if it does not."""
+        if no_file(self.path) == IRREGULAR:
+            return f"sample {self.path} is {IRREGULAR}; {REMEDY}"
+        try:
+            with self.path.open("rb") as file:
+                same = hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
+        except FileNotFoundError:
+            return f"sample {self.path} is listed but not there; {REMEDY}"
+        except OSError as error:
+            return f"sample {self.path} cannot be read: {error}; {REMEDY}"
+        said = f"sample {self.path} was changed after it was written (its hash differs); {REMEDY}"
+        return "" if same else said
 
     def record(self) -> SampleRecord:
         """What is listed of it."""
@@ -73,25 +83,31 @@ class SampleStore:
     [100]
     """
 
-    def __init__(self, folder: str | Path, *, skip_damaged: bool = False) -> None:
+    def __init__(
+        self, folder: str | Path, *, skip_damaged: bool = False,
+        known: Sequence[SampleRecord] = (),
+    ) -> None:
+        """`known` should be listed: samples that a checkpoint has."""
         self.folder = Path(folder)
         self.listing = Listing(self.folder)
         self.samples = self._samples_of(self.listing.records, self.listing.source)
+        self.lost = [f"sample {self.folder / record.file} is not listed as the checkpoint knows it"
+                     for record in known if record not in self.listing.records]
         self.skipped: list[str] = []
         self.chains = len({sample.chain for sample in self.samples}) or 1
         if skip_damaged:
+            self.skipped, self.lost = self.lost, []
             self.samples = [sample for sample in self.samples if self._is_sound(sample)]
 
     @classmethod
-    def of_chains(
-        cls, folder: str | Path, stores: Sequence[str | Path], *, skip_damaged: bool = False
-    ) -> SampleStore:
+    def of_chains(cls, folder: str | Path, parts: Sequence[SampleStore]) -> SampleStore:
         """The stores of several chains as one, to read; discarding and choosing is within each."""
-        joint, parts = cls(folder), [cls(path, skip_damaged=skip_damaged) for path in stores]
+        joint = cls(folder)
         joint.chains = len(parts)
         joint.samples = [replace(s, chain=chain)
                          for chain, part in enumerate(parts) for s in part.samples]
         joint.skipped = [problem for part in parts for problem in part.skipped]
+        joint.lost = [problem for part in parts for problem in part.lost]
         return joint
 
     def append(self, model: nn.Module, step: int, **about: Any) -> Sample:
@@ -125,6 +141,7 @@ class SampleStore:
         if discard < 0 or thin < 1:
             raise LangevinError(f"expected discard ≥ 0 and thin ≥ 1, got discard={discard} and "
                                 f"thin={thin}")
+        self._refuse_lost()
         if not self.samples:
             raise LangevinError(f"no samples in {self.folder}; train longer than the burn-in, or "
                                 f"append some")
@@ -167,7 +184,7 @@ class SampleStore:
     def return_to(self, step: int, known: Sequence[SampleRecord] | None) -> None:
         """Go back to the samples that a checkpoint of this step knows; of old ones by steps alone.
 
-        Later ones are dropped. Where the list has lost some or has others, it is mended from their
+        Later ones are dropped, damaged ones are told of. Where the list has lost some or has others, it is mended from their
         files, which the checkpoint can tell to be sound, or else refused.
         """
         listed = [sample.record() for sample in self.samples if sample.step <= step]
@@ -176,7 +193,11 @@ class SampleStore:
             left = sum(by_file.get(record.file) == record for record in listed)
             later = [sample for sample in self.samples if sample.step > step]
             self._list([*self._mended(known, left), *later])
+        self.lost = []
         self.forget_after(step)
+        for sample in self.samples:
+            if problem := sample.altered():
+                log.warning("%s", problem)
 
     def _mended(self, known: Sequence[SampleRecord], left: int) -> list[Sample]:
         """The samples that a checkpoint knows, `left` of them still listed, if all are sound."""
@@ -193,7 +214,13 @@ class SampleStore:
         return found
 
     def __len__(self) -> int:
+        self._refuse_lost()
         return len(self.samples)
+
+    def _refuse_lost(self) -> None:
+        if self.lost:
+            raise LangevinError(f"{self.lost[0]}, {len(self.lost)} of them; 'langevin resume' lists "
+                                f"them again, --skip-damaged goes on without")
 
     def _is_sound(self, sample: Sample) -> bool:
         if problem := damage(sample):
@@ -207,11 +234,18 @@ class SampleStore:
                                 f"back as it was written")
         chains = [str(record.about.get("chain", 0)) for record in listed]  # only exports have it
         number = {chain: index for index, chain in enumerate(dict.fromkeys(chains))}
-        return [
+        samples = [
             Sample(inside(self.folder, listed_name(record.file, SAMPLE, source)), record.step,
                    record.sha256, record.about, number[chain])
             for record, chain in zip(listed, chains, strict=True)
         ]
+        last = dict[int, int]()
+        for sample in samples:
+            if sample.step <= last.get(sample.chain, -1):
+                raise LangevinError(f"expected steps that increase in {source}, got {sample.step} "
+                                    f"after {last[sample.chain]}; bring it back as it was written")
+            last[sample.chain] = sample.step
+        return samples
 
     def _list(self, samples: Iterable[Sample]) -> None:
         self.samples = list(samples)
