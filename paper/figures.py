@@ -16,12 +16,12 @@ import torch
 from langevin.data.features import named_rows
 from langevin.errors import LangevinError
 from langevin.posterior.selection import Selection
-from langevin.predict import uncertain
 from langevin.predict.captioning import BeamSettings, CaptionPosterior
 from langevin.predict.load import open_as
-from langevin.predict.classification import Classifier
 from langevin.predict.load import open_posterior
 from langevin.predict.language import LanguagePosterior
+from langevin.predict.classification import ClassificationPosterior
+from langevin.predict.sentence_map import map_sentences
 from langevin.report.explanation import draw_explanation
 from langevin.report.figures import draw_collections, draw_lines, draw_points, embed_2d, finish, save_figure
 from langevin.report.sentences import draw_runs
@@ -118,10 +118,14 @@ def errors_along(path: Path) -> dict[str, Any]:
 def uncertainty(runs: Path, results: Path) -> dict[str, Any]:
     """Figure 6: the test sentences of TREC by t-SNE, the least certain circled and listed."""
     cell = "trec-psgld-dropout.full"
-    listed, land = uncertain.most_uncertain(Classifier(runs / cell), CIRCLED, states=True)
-    assert land is not None
-    return listed | {"run": cell, "points": embed_2d(land.states).tolist(), "labels": land.labels.tolist(),
-                     "scores": land.scores.tolist(), "names": land.names}
+    posterior = open_as(ClassificationPosterior, runs / cell)
+    found = map_sentences(posterior, CIRCLED)
+    return {
+        "run": cell, "split": "test", "statistic": found.statistic, "samples": len(posterior),
+        "skipped": posterior.opened.chosen.skipped, "sentences": [one.to_dict() for one in found.listed],
+        "points": embed_2d(found.states).tolist(), "labels": found.labels.tolist(),
+        "scores": found.scores.tolist(), "names": found.names,
+    }
 
 
 def draw_uncertainty(told: dict[str, Any], path: Path) -> None:

@@ -14,7 +14,7 @@ from langevin.posterior.swag import weight_average
 from langevin.predict.caption_scores import facts_of, score_models
 from langevin.predict.captioning import BeamSettings, CaptionPosterior
 from langevin.predict.load import open_as
-from langevin.predict.decision import Judged, Target, judge_split, kept_promise, learn, worded
+from langevin.predict.decision import LabelledPredictions, RiskTarget, has_words, label_split, learn, score_promise
 from langevin.store.folder import RunFolder
 from langevin.store.weights import load_weights
 from langevin.tasks import Task
@@ -29,7 +29,7 @@ from .questions import MASKS
 from langevin.process import Progress, SILENT
 from langevin.posterior.selection import EVERYTHING
 
-RISK = Target("risk", 0.05)
+RISK = RiskTarget("risk", 0.05)
 """At most so many errors among the accepted answers, with the usual confidence."""
 
 
@@ -106,20 +106,20 @@ class Judgement:
 
     def see(self, split: str, log_probs: Tensor) -> None:
         if isinstance(self.task, ClassifyTask):
-            self.moments.setdefault(split, Moments()).add(log_probs[worded(self.task, split)])
+            self.moments.setdefault(split, Moments()).add(log_probs[has_words(self.task, split)])
 
     def rejection(self) -> dict[str, Any]:
         """Areas under the test split's risk-coverage curves, and what became of the promise learned on validation."""
         assert isinstance(self.task, ClassifyTask)
-        judged: dict[str, Judged] = {
-            split: judge_split(self.task, split, moments.result()) for split, moments in self.moments.items()
+        judged: dict[str, LabelledPredictions] = {
+            split: label_split(self.task, split, moments.result()) for split, moments in self.moments.items()
         }
         areas = {name: curve.aurc for name, curve in judged["test"].curves().items()}
         try:
             rule = learn(RISK, judged["valid"])
         except LangevinError as error:
             return {"aurc": areas, "refused": str(error)}
-        promise = {"promised": RISK.value, "statistic": rule.statistic, **kept_promise(rule, judged["test"])}
+        promise = {"promised": RISK.value, "statistic": rule.statistic, **score_promise(rule, judged["test"]).to_dict()}
         return {"aurc": areas} | promise
 
 

@@ -1,7 +1,5 @@
 """The estimator is a scikit-learn classifier (its own checks say so) and the run behind it a run like any other."""
 
-import json
-import pickle
 import subprocess
 import sys
 
@@ -15,11 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks as checks
 
+import langevin
 from langevin import BayesianTextClassifier, LangevinError
-from langevin.fitted_run import data_beside
-from langevin.predict.classification import Classifier
-from langevin.recipe import load_recipe
 from langevin.errors import Interrupted
+from langevin.predict.classification import ClassificationPosterior
+from langevin.recipe import load_recipe
 from tests.sentences import questions
 
 TEXTS, LABELS = map(list, zip(*questions(), strict=True))
@@ -84,11 +82,12 @@ def test_answers(fitted):
 
 
 def test_the_run_behind_it_is_a_run_like_any_other(fitted):
-    run = Classifier(fitted.run_.path)
-    assert len(run.samples) == 2 == sum("average" in line for line in fitted.history_)
-    given = run.predict({"texts": run.encode(TEXTS).sentences})["texts"]
-    assert given.probabilities.numpy().tolist() == fitted.predict_proba(TEXTS).tolist()
-    assert run.open_task().splits == ("train", "valid")
+    posterior = langevin.load(fitted.run_.path)
+    assert isinstance(posterior, ClassificationPosterior)
+    assert len(posterior) == 2 == sum("average" in line for line in fitted.history_)
+    found = [list(one.p.values()) for one in posterior.predict(TEXTS)]
+    assert np.allclose(found, fitted.predict_proba(TEXTS), atol=1e-6)
+    assert posterior.task.splits == ("train", "valid")
 
 
 def test_labels_of_any_kind():
@@ -119,65 +118,6 @@ def test_pipelines_cross_validation_and_grid_search():
     grid.fit(np.array(TEXTS), LABELS)
     assert grid.best_params_["hidden"] in (4, 8)
     assert grid.predict(TEXTS[:2]).shape == (2,)
-
-
-def test_save_and_load(fitted, tmp_path, cli):
-    fitted.save(tmp_path / "kept")
-    loaded = BayesianTextClassifier.load(tmp_path / "kept")
-    assert (loaded.predict_proba(TEXTS) == fitted.predict_proba(TEXTS)).all()
-    assert loaded.classes_.tolist() == fitted.classes_.tolist()
-    assert loaded.get_params() == fitted.get_params()
-    assert loaded.history_ == fitted.history_
-    with pytest.raises(LangevinError, match="expected an empty folder"):
-        fitted.save(tmp_path / "kept")
-    fitted.save(tmp_path / "kept", overwrite=True)
-    code, out, said = cli("decide", tmp_path / "kept", "--coverage", "0.5", "--json")  # its sentences came along
-    assert code == 0, said
-    assert json.loads(out)["test"] is None
-
-
-def test_saving_over_a_folder_removes_only_what_is_ours(fitted, tmp_path):
-    fitted.save(tmp_path / "kept")
-    beside = data_beside(tmp_path / "kept")
-    (tmp_path / "kept" / "notes.md").write_text("years of work")
-    before = beside.read_bytes()
-    with pytest.raises(LangevinError, match=r"notes\.md was not written by langevin"):
-        fitted.save(tmp_path / "kept", overwrite=True)
-    (tmp_path / "kept" / "notes.md").unlink()
-    assert beside.read_bytes() == before
-    recipe = tmp_path / "kept" / "recipe.toml"
-    recipe.write_text(recipe.read_text().replace(str(beside), "elsewhere.jsonl"))
-    beside.write_text("sentences of somebody else")
-    with pytest.raises(LangevinError, match="expected no file at"):
-        fitted.save(tmp_path / "kept", overwrite=True)
-    assert beside.read_text() == "sentences of somebody else"
-    assert "elsewhere.jsonl" in recipe.read_text()
-
-
-def test_pickle_holds_the_samples(fitted):
-    copy = pickle.loads(pickle.dumps(fitted))
-    assert copy.run_.path != fitted.run_.path
-    assert (copy.predict_proba(TEXTS) == fitted.predict_proba(TEXTS)).all()
-    path = copy.run_.path
-    assert copy.run_.classifier.open_task().splits == ("train", "valid")
-    del copy
-    assert not path.parent.exists()
-
-
-def test_a_given_folder_is_used_and_never_twice(tmp_path):
-    made = BayesianTextClassifier(**TINY | {"epochs": 2, "folder": tmp_path / "run"}).fit(TEXTS, LABELS)
-    assert (tmp_path / "run" / "recipe.toml").is_file()
-    with pytest.raises(LangevinError, match=r"expected an empty folder.*cross-validation"):
-        clone(made).fit(TEXTS, LABELS)
-
-
-def test_load_a_run_of_the_command_line(classifier_run):
-    loaded = BayesianTextClassifier.load(classifier_run)
-    assert loaded.predict(["where is Rome ?", "who was Homer ?"]).tolist() == ["place", "person"]
-    recipe = Classifier(classifier_run).recipe
-    same = loaded.recipe(recipe.data.corpus)
-    assert (same.model, same.sampler, same.run) == (recipe.model, recipe.sampler, recipe.run)
-    assert same.data.valid_file == recipe.data.valid_file
 
 
 def test_settings_reach_the_recipe(tmp_path):
@@ -242,13 +182,6 @@ def test_a_temperature_is_a_number(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_commands_answer_with_the_labels_that_were_given(cli, fitted, tmp_path):
-    fitted.save(tmp_path / "saved")
-    code, printed, _ = cli("classify", tmp_path / "saved", "where is Rome ?", "--json")
-    assert code == 0
-    assert json.loads(printed)["texts"][0]["label"] == fitted.predict(["where is Rome ?"])[0]
-
-
 @pytest.mark.parametrize("labels", [[10, 9], ["10", "9"], [" a", "a"], [1.0, 2.0], [False, True], ["b", "a"]])
 def test_classes_of_all_kinds_come_back(tmp_path, labels):
     chosen = [labels[label == "place"] for label in LABELS]
@@ -269,30 +202,12 @@ def test_an_interrupted_fit_keeps_its_classes(cli, tmp_path, monkeypatch):
     assert BayesianTextClassifier.load(tmp_path / "run").classes_.tolist() == ["person", "place", "thing"]
 
 
-def test_a_file_in_the_way_of_the_sentences_is_left_alone(fitted, tmp_path):
-    (tmp_path / "run.sentences.jsonl").write_text("precious")
-    with pytest.raises(LangevinError, match="where the training sentences go"):
-        BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(TEXTS, LABELS)
-    with pytest.raises(LangevinError, match="where the training sentences go"):
-        fitted.save(tmp_path / "run")
-    assert (tmp_path / "run.sentences.jsonl").read_text() == "precious"
-
-
 def test_a_fit_that_fails_at_once_leaves_nothing(tmp_path):
     with pytest.raises(ValueError, match=r"validation_fraction|the texts"):
         BayesianTextClassifier(**TINY, folder=tmp_path / "run").fit(["a", "b", "c"], ["x", "y", "x"])
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="text number 1 in UTF-8"):
         BayesianTextClassifier(**TINY).fit(["a", "b\ud83d"], ["x", "y"])
-
-
-def test_a_run_behind_a_link_can_be_pickled(fitted, tmp_path, monkeypatch):
-    fitted.save(tmp_path / "saved")
-    (tmp_path / "link").symlink_to("saved")
-    monkeypatch.chdir(tmp_path / "saved")
-    for folder in (tmp_path / "link", "."):
-        back = pickle.loads(pickle.dumps(BayesianTextClassifier.load(folder)))
-        assert back.predict(TEXTS[:5]).tolist() == fitted.predict(TEXTS[:5]).tolist()
 
 
 def test_texts_may_come_one_by_one(fitted):

@@ -14,17 +14,18 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
+from .data.sentences import Sentences
 from .data.tables import refuse_half_signs
-from .errors import LangevinError
-from .fitted_run import FittedRun, data_beside, described, label_names, values_of, write_training
+from .errors import Interrupted, LangevinError
 from .posterior.uncertainty import Predictive
-from .predict.classification import Encoded
+from .predict.classification import ClassificationPosterior, EncodedTexts
+from .predict.load import open_as
 from .recipe import Recipe
 from .recipe.load import apply_override, validate
 from .recipe.tables import OPTIMISERS
 from .report.progress import TrainingProgress
+from .store.copies import PortableRun, data_beside, write_training
 from .store.folder import RECIPE
-from .errors import Interrupted
 from .training.session import start
 
 KEYS = {
@@ -39,6 +40,8 @@ KEYS = {
 }
 """The recipe key behind each parameter. `random_state` is run.seed; other keys go through `settings`."""
 
+ELSEWHERE = ("data.corpus", "data.test_share", "run.seed")
+"""Recipe keys that an estimator sets by itself."""
 ALWAYS = {"task": "classify", "title": "BayesianTextClassifier", "data": {"test_share": 0.0},
           "run": {"clip": "norm", "clip_norm": 5.0}}
 
@@ -91,7 +94,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise BadInput(f"expected a label for each text, got {len(texts)} texts and {len(numbers)} labels; "
                            f"their lengths differ, inconsistent numbers of samples")
         try:
-            run, names = FittedRun.empty(self.folder), label_names(classes)
+            run, names = PortableRun.empty(self.folder), label_names(classes)
             was_there = data_beside(run.path).exists()
             recipe = self.recipe(data_beside(run.path))
             write_training(run.path, texts, [names[number] for number in numbers])
@@ -99,7 +102,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise BadInput(in_own_words(str(error))) from error
         try:
             with torch.random.fork_rng(devices=[]):
-                trainer = start(recipe, run.path, about=described(classes))
+                trainer = start(recipe, run.path, about=class_facts(classes))
                 with TrainingProgress("fit", quiet=not self.verbose) as progress:
                     trainer.run(progress)
         except Interrupted:
@@ -109,6 +112,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 data_beside(run.path).unlink(missing_ok=True)
             raise BadInput(in_own_words(str(error).replace(str(data_beside(run.path)), "the texts"))) from error
         self.run_, self.classes_, self.seed_ = run, classes, recipe.run.seed
+        self.posterior_ = open_as(ClassificationPosterior, run.path)
         self.settings_ = recipe.sampler.model_dump(exclude_none=True)
         self.history_ = [line.to_dict() for line in trainer.history]
         self.n_iter_ = max(1, round(trainer.step / trainer.task.batches_per_epoch))
@@ -146,12 +150,12 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def predict_with_uncertainty(self, X: Any) -> dict[str, Any]:
         """Arrays of one entry per text: label, probability, std, entropy and mutual_information (nats), disagreement
         (share of the samples that would answer otherwise), empty (answered with the shares of the classes)."""
-        texts = self._texts(X)
-        given = self._predict(texts)
+        encoded = self._encode(X)
+        given = self.posterior_.predictive(encoded)
         numbers = {"probability": given.confidence, "std": given.label_std, "entropy": given.total,
                    "mutual_information": given.epistemic, "disagreement": given.disagreement}
         return {"label": self.classes_[given.label.numpy()], **{name: own.numpy() for name, own in numbers.items()},
-                "empty": np.array(self._encode(texts).empty)}
+                "empty": np.array(encoded.empty)}
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Copy the run (samples, recipe, vocabulary) to a folder that the commands of langevin understand too."""
@@ -161,33 +165,47 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """A fitted estimator from a folder that `save` wrote, or from any run of a classifier."""
-        run = FittedRun(Path(folder))
-        recipe = run.classifier.recipe
-        made = cls(random_state=recipe.run.seed)
+        estimator = cls()
+        estimator.run_ = PortableRun(Path(folder))
+        posterior = estimator.posterior_ = open_as(ClassificationPosterior, estimator.run_.path)
+        recipe = posterior.recipe
         values = values_of(recipe)
         optimises = recipe.sampler.name in OPTIMISERS
         kept = {name: values.pop(key) for name, key in KEYS.items()}
         skipped = ("temperature", "prior_var", "burn_in_temperature") if optimises else ()
-        made.set_params(**{name: value for name, value in kept.items() if name not in skipped})
-        base = values_of(made.recipe(Path(recipe.data.corpus)))
-        made.settings = tuple(
+        kept = {name: value for name, value in kept.items() if name not in skipped}
+        estimator.set_params(random_state=recipe.run.seed, **kept)
+        base = values_of(estimator.recipe(Path(recipe.data.corpus)))
+        estimator.settings = tuple(
             f"{key}={'none' if value is None else json.dumps(value)}"
             for key, value in values.items() if base[key] != value
         ) or None
-        made.run_, made.classes_, made.seed_ = run, run.classes(), recipe.run.seed
-        made.settings_ = recipe.sampler.model_dump(exclude_none=True)
-        progress = run.classifier.folder.progress()
-        made.history_ = progress.lines() if progress else []
-        made.n_iter_ = max(1, round(made.history_[-1]["epoch"])) if made.history_ else 1
-        return made
+        estimator.classes_, estimator.seed_ = classes_of(posterior), recipe.run.seed
+        estimator.settings_ = recipe.sampler.model_dump(exclude_none=True)
+        folder_of = posterior.opened.folder
+        progress = folder_of.progress() if folder_of else None
+        estimator.history_ = progress.lines() if progress else []
+        estimator.n_iter_ = max(1, round(estimator.history_[-1]["epoch"])) if estimator.history_ else 1
+        return estimator
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the opened posterior: its files come along."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "posterior_"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "run_" in state:
+            self.posterior_ = open_as(ClassificationPosterior, self.run_.path)
 
     def _predict(self, X: Any) -> Predictive:
-        check_is_fitted(self)
-        return self.run_.classifier.predict({"texts": self._encode(X).sentences})["texts"]
+        encoded = self._encode(X)
+        return self.posterior_.predictive(encoded)
 
-    def _encode(self, X: Any) -> Encoded:
+    def _encode(self, X: Any) -> EncodedTexts:
         """Texts as `langevin classify` reads them."""
-        return self.run_.classifier.encode(self._texts(X), free=True)
+        check_is_fitted(self)
+        return self.posterior_.encode(self._texts(X), free=True)
 
     def _texts(self, X: Any) -> list[str]:
         """Texts as a list; anything that is not a row of texts is refused."""
@@ -222,3 +240,36 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
         return tags
+
+
+def class_facts(classes: Any) -> dict[str, Any]:
+    """The classes as the user gave them, with their type, to be kept with the run from its beginning."""
+    return {"classes": {"dtype": classes.dtype.str if classes.dtype != object else "object",
+                        "classes": classes.tolist()}}
+
+
+def classes_of(posterior: ClassificationPosterior) -> Any:
+    """As `class_facts` told them when the run began; the labels of the training file for other runs."""
+    kept = posterior.facts.get("classes")
+    if kept is None:
+        return np.array(posterior.labels)
+    try:
+        return np.array(kept["classes"], dtype=kept["dtype"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise LangevinError(f"expected the classes in {posterior.path}, they cannot be read: {error!r}") from None
+
+
+def label_names(classes: Any) -> list[str]:
+    """What stands for each class in the file of sentences, and what commands answer: the class itself as text, or its
+    number where reading the file back would confuse the classes or their order."""
+    names = [str(name) for name in classes.tolist()]
+    read = Sentences(tuple(names), tuple(name.strip() for name in names), sha256="").names
+    return names if list(read) == names and all(names) else [str(number) for number in range(len(names))]
+
+
+def values_of(recipe: Recipe) -> dict[str, Any]:
+    """The keys of a recipe, flat, without those that an estimator sets by itself."""
+    tables = recipe.model_dump(mode="json")
+    flat = {f"{name}.{key}": value for name, table in tables.items() if isinstance(table, dict)
+            for key, value in table.items()}
+    return {key: value for key, value in flat.items() if key not in ELSEWHERE}

@@ -7,6 +7,7 @@ import errno
 import os
 import re
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,6 +32,13 @@ def no_file(path: Path) -> str:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
+    """A file with this content, or as it was before; see `whole_file`."""
+    with whole_file(path, f" ({len(content):,} bytes)") as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, size: str = "") -> Iterator[BinaryIO]:
     """Write beside the target, flush to disk, rename over it, flush the folder.
 
     A failure leaves the old file. The temporary name is random and must be free, so that nothing
@@ -42,7 +50,7 @@ def write_atomic(path: Path, content: bytes) -> None:
         descriptor = os.open(temporary, os.O_WRONLY | NEW, 0o666)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -53,7 +61,7 @@ def write_atomic(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise LangevinError(
-            f"cannot write {path} ({len(content):,} bytes): {error.strerror}; "
+            f"cannot write {path}{size}: {error.strerror}; "
             f"{'free some space or ' if error.errno == errno.ENOSPC else ''}choose another folder. "
             f"What was written before is whole."
         ) from error

@@ -35,7 +35,10 @@ class Progress:
     """Hears how far long work is, and tells nobody; `report.progress` has one that shows it."""
 
     def begin(self, total: int, parts: str = "samples") -> Callable[[], None]:
-        """Work of so many equal parts begins; call what this gives after each of them."""
+        """Work of so many equal parts begins; call what this gives after each of them.
+
+        0 parts: nobody knows how many.
+        """
         return lambda: None
 
 

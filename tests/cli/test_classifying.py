@@ -7,8 +7,8 @@ import shutil
 import pytest
 from matplotlib.image import imread
 
-from langevin.predict.decision import ACCEPT, DECISIONS, PERSON
-from langevin.store.folder import RunFolder
+from langevin.predict.answers import ACCEPT
+from langevin.store.folder import DECISIONS, RunFolder
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
 
 
@@ -60,7 +60,8 @@ def test_classify_texts(cli, run):
     assert "empty texts: 1" in said
     told = json.loads(out)
     assert [answer["label"] for answer in told["texts"]][::2] == ["place", "person"]
-    assert told["texts"][1]["decision"] == PERSON
+    assert told["texts"][1]["accepted"] is False
+    assert (told["items"], told["samples"]) == (3, 4)
     assert told["rule"]["target"] == "coverage"
     assert (run / DECISIONS).exists()
     code, out, _ = cli("classify", run, "where is Rome ?", "--coverage", "1")
@@ -136,7 +137,7 @@ def test_without_the_data_there_are_answers_and_old_rules(cli, classifier_run, t
     recipe = root / "run" / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("corpus.csv", "gone.csv"))
     code, out, said = cli("classify", root / "run", "where is Rome ?", "--json")
-    assert (code, json.loads(out)["texts"][0]["decision"]) == (0, None)
+    assert (code, json.loads(out)["texts"][0]["accepted"]) == (0, None)
     assert "no decisions: " in said
     assert cli("classify", root / "run", "where is Rome ?", "--risk", "0.3")[0] == 2
 

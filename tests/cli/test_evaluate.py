@@ -149,7 +149,7 @@ def test_monte_carlo_dropout(cli, word_run, finished_run):
     assert code == 0
     masked = json.loads(printed)
     assert masked["samples"] == 6
-    assert len({each["nll"] for each in masked["each"]}) == 6
+    assert len({each["scores"]["nll"] for each in masked["each"]}) == 6
     plain = json.loads(cli("evaluate", word_run, "--json")[1])
     assert masked["each"][0]["nll"] != plain["single"]["nll"]
     code, _, messages = cli("evaluate", finished_run, "--mc-dropout", "3")

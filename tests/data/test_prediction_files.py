@@ -6,19 +6,10 @@ import json
 import pytest
 
 from langevin import LangevinError
-from langevin.data.prediction_files import COLUMNS, check_target, write_answers
+from langevin.data.prediction_files import COLUMNS, answer_file, check_target
 from langevin.data.tables import read_rows
 
-ANSWER = {
-    "label": "place",
-    "probability": 0.5,
-    "std": 0.1234567,
-    "entropy": 1.0,
-    "mutual_information": 0.0,
-    "decision": "accept",
-    "empty": False,
-    "cut": False,
-}
+ANSWER = dict(zip(COLUMNS, ("place", 0.5, 0.123457, 1.0, 0.0, "accept", ""), strict=True))
 
 
 def write(path, content):
@@ -34,9 +25,9 @@ def test_columns_are_kept_and_answers_stand_beside_them(tmp_path):
     assert read_rows(source, "text", None, usual_label="kind").labels == rows.labels
     assert read_rows(source, "text", None, usual_label="label").labels is None
     for name in ("out.csv", "out.jsonl"):
-        write_answers(
-            tmp_path / name, rows.columns, [ANSWER, ANSWER | {"empty": True, "decision": None}]
-        )
+        with answer_file(tmp_path / name) as answers:
+            answers.write([rows.columns[0] | ANSWER])
+            answers.write([rows.columns[1] | ANSWER | {"note": "empty", "decision": ""}])
     with (tmp_path / "out.csv").open(newline="") as file:
         first, second = csv.DictReader(file)
     assert first == {
@@ -63,7 +54,9 @@ def test_tsv_cells_hold_no_tabs(tmp_path):
         '{"text": "where\\tis\\nRome", "n": null}\n{"text": "b", "more": 3}\n',
     )
     rows = read_rows(source, "text", None)
-    write_answers(tmp_path / "out.tsv", rows.columns, [ANSWER, ANSWER | {"cut": True}])
+    with answer_file(tmp_path / "out.tsv", ["text", "n", "more", *COLUMNS]) as answers:
+        answers.write([rows.columns[0] | ANSWER])
+        answers.write([rows.columns[1] | ANSWER | {"note": "cut"}])
     lines = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
     assert lines[0][:2] == ["text", "n"]
     assert lines[1][0] == "where is Rome"
@@ -100,20 +93,11 @@ def test_targets_are_checked_before_the_work(tmp_path):
 def test_a_carriage_return_stays_in_its_cell(tmp_path):
     source = write(tmp_path / "in.jsonl", '{"text": "bad\\rfilm", "id": 1}\n')
     rows = read_rows(source, "text", None, reserved=COLUMNS)
-    answer = {
-        "label": "neg",
-        "probability": 0.9,
-        "std": 0.1,
-        "entropy": 0.3,
-        "mutual_information": 0.0,
-        "decision": "accept",
-        "empty": False,
-        "cut": False,
-    }
-    write_answers(tmp_path / "out.csv", rows.columns, [answer])
+    with answer_file(tmp_path / "out.csv") as answers:
+        answers.write([rows.columns[0] | ANSWER])
     with (tmp_path / "out.csv").open(newline="") as file:
         (read,) = csv.DictReader(file)
-    assert (read["text"], read["id"], read["predicted"]) == ("bad\rfilm", "1", "neg")
+    assert (read["text"], read["id"], read["predicted"]) == ("bad\rfilm", "1", "place")
 
 
 def test_columns_of_answers_matter_only_where_they_are_written(tmp_path):

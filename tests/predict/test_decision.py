@@ -11,31 +11,29 @@ import torch
 from langevin import LangevinError
 from langevin.posterior.risk import DecisionRule, learn_threshold
 from langevin.posterior.streaming import predictive
-from langevin.posterior.uncertainty import STATISTICS
-from langevin.predict.classification import Classifier, Encoded
-from langevin.predict.decision import (
-    ACCEPT,
-    DECISIONS,
-    PERSON,
-    Judged,
-    Target,
-    caution,
-    decide_run,
-    decisions,
-    judge,
-    kept_promise,
-    learn,
-    ranking,
-    read_rules,
-    rule_for,
-)
+from langevin.posterior.uncertainty import STATISTICS, uncertainty_score
 from langevin.posterior.selection import Selection
+from langevin.predict.classification import ClassificationPosterior, EncodedTexts
+from langevin.predict.decision import (
+    LabelledPredictions,
+    RiskTarget,
+    learn,
+    rank,
+    score_promise,
+)
+from langevin.predict.load import open_as
+from langevin.predict.rules import read_rules
+from langevin.store.folder import DECISIONS
+
+
+def opened(path, selection=Selection()):  # noqa: B008  # frozen
+    return open_as(ClassificationPosterior, path, selection)
 
 
 @pytest.fixture
 def run(classifier_run, tmp_path):
     shutil.copytree(classifier_run, tmp_path / "run")
-    return Classifier(tmp_path / "run")
+    return opened(tmp_path / "run")
 
 
 def given(items=1000, seed=0, samples=5):
@@ -44,12 +42,12 @@ def given(items=1000, seed=0, samples=5):
     centre = 4.0 * torch.randn(items, 3, generator=g)
     logits = centre + 0.3 * torch.randn(samples, items, 3, generator=g)
     labels = torch.multinomial(torch.softmax(centre, -1), 1, generator=g)[:, 0]
-    return Judged(predictive(torch.log_softmax(logits, -1)), labels, 0)
+    return LabelledPredictions(predictive(torch.log_softmax(logits, -1)), labels, 0)
 
 
 def test_a_risk_rule_keeps_its_promise_on_new_answers():
-    rule = learn(Target("risk", 0.1, 0.95), given(seed=1))
-    broken = sum(not kept_promise(rule, given(20_000, seed))["held"] for seed in range(2, 7))
+    rule = learn(RiskTarget("risk", 0.1, 0.95), given(seed=1))
+    broken = sum(not score_promise(rule, given(20_000, seed)).held for seed in range(2, 7))
     assert broken == 0
     assert rule.statistic in STATISTICS
     assert 0.1 < rule.coverage < 1
@@ -57,153 +55,175 @@ def test_a_risk_rule_keeps_its_promise_on_new_answers():
 
 def test_auto_takes_the_best_ranking_and_pays_for_the_choice():
     part = given(seed=1)
-    best = ranking(part)["best"]
-    auto, named = learn(Target("risk", 0.1, 0.95), part), learn(Target("risk", 0.1, 0.95, best), part)
+    best = rank(part).best
+    auto, named = learn(RiskTarget("risk", 0.1, 0.95), part), learn(RiskTarget("risk", 0.1, 0.95, best), part)
     assert auto.statistic == named.statistic == best
     assert auto.coverage <= named.coverage
-    assert learn(Target("coverage", 0.7, None, "mutual_information"), part).coverage == pytest.approx(0.7)
+    assert learn(RiskTarget("coverage", 0.7, None, "mutual_information"), part).coverage == pytest.approx(0.7)
 
 
 def test_numbers_of_a_ranking_by_hand():
     p = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]).log()
-    part = Judged(predictive([p]), torch.tensor([0, 1, 1, 1]), 2)
-    told = ranking(part)
-    assert (told["sentences"], told["empty"], told["error"]) == (4, 2, 0.5)
-    assert told["aurc"]["max_probability"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
-    assert told["oracle"] == pytest.approx(0.5 * 0 + 0.5 * 0.5)  # of equals: the right ones together, then the rest
-    assert told["risk_at"]["entropy"] == pytest.approx(
+    part = LabelledPredictions(predictive([p]), torch.tensor([0, 1, 1, 1]), 2)
+    told = rank(part)
+    assert (told.items, told.empty, told.error) == (4, 2, 0.5)
+    assert told.aurc["max_probability"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
+    assert told.oracle == pytest.approx(0.5 * 0 + 0.5 * 0.5)  # of equals: the right ones together, then the rest
+    assert told.risk_at["entropy"] == pytest.approx(
         {"0.5": 0.5, "0.7": 1 / 3, "0.8": 0.5, "0.9": 0.5, "0.95": 0.5, "1": 0.5})
-    assert told["error_auroc"]["max_probability"] == pytest.approx(3 / 4)
-    assert told["curves"]["entropy"]["coverage"] == [0.25, 0.5, 0.75, 1.0]
+    assert told.error_auroc["max_probability"] == pytest.approx(3 / 4)
+    assert told.curves["entropy"]["coverage"] == [0.25, 0.5, 0.75, 1.0]
 
 
 def test_promise_by_hand():
     p = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]]).log()
-    part = Judged(predictive([p]), torch.tensor([0, 1, 1]), 0)
+    part = LabelledPredictions(predictive([p]), torch.tensor([0, 1, 1]), 0)
     rule = DecisionRule("max_probability", 0.3, "risk", 0.25, 0.95, 100, 50, 1, 0.2)
-    told = kept_promise(rule, part)
-    assert (told["accepted"], told["errors"], told["risk"], told["held"]) == (2, 1, 0.5, False)
-    assert told["chance"] == pytest.approx(1 - 0.75**2)
-    assert kept_promise(DecisionRule("entropy", math.inf, "coverage", 1, None, 9, 9, 1, None), part)["held"] is None
+    told = score_promise(rule, part)
+    assert (told.accepted, told.errors, told.risk, told.held) == (2, 1, 0.5, False)
+    assert told.chance == pytest.approx(1 - 0.75**2)
+    assert score_promise(DecisionRule("entropy", math.inf, "coverage", 1, None, 9, 9, 1, None), part).held is None
 
 
-def test_empty_texts_always_go_to_a_person():
+def test_empty_texts_always_go_to_a_person(run):
     part = given(3)
     rule = DecisionRule("standard_deviation", math.inf, "coverage", 1, None, 9, 9, 1, None)
-    encoded = Encoded([], [False, True, False], [False] * 3)
-    assert decisions(rule, part.given, encoded) == [ACCEPT, PERSON, ACCEPT]
+    encoded = EncodedTexts(list("abc"), [torch.tensor([1])] * 3, [False, True, False], [False] * 3)
+    some = replace(part.predictive, **{
+        name: getattr(part.predictive, name)[:3] for name in (
+            "label", "confidence", "label_std", "total", "aleatoric", "epistemic", "disagreement",
+            "probabilities", "std")
+    })
+    told = run.predictions(encoded, some, rule)
+    assert [one.accepted for one in told] == [True, False, True]
+    assert [one.accepted for one in run.predictions(encoded, some, None)] == [None] * 3
 
 
 def test_only_sentences_with_words_are_judged(run):
-    judged = judge(run, ("valid", "test"))
+    judged = run.predict_splits(("valid", "test"))
     assert (len(judged["valid"].labels), judged["valid"].empty) == (119, 1)
     assert (len(judged["test"].labels), judged["test"].empty) == (89, 1)
 
 
 def test_rules_are_kept_and_found_again(run):
-    first = rule_for(run, Target("coverage", 0.5))
-    second = rule_for(run, Target("coverage", 0.8))
+    first = run.rule_for(RiskTarget("coverage", 0.5))
+    second = run.rule_for(RiskTarget("coverage", 0.8))
     assert first.threshold < second.threshold
-    assert rule_for(run, None) == second  # the last one asked for
-    assert rule_for(run, Target("coverage", 0.5)) == first
-    assert len(read_rules(run.folder.path)) == 2
-    assert rule_for(run, None) == first  # now this is the last one
-    written = (run.folder.path / DECISIONS).read_bytes()
-    assert rule_for(run, Target("coverage", 0.5)) == first
-    assert (run.folder.path / DECISIONS).read_bytes() == written
+    assert run.rule_for(None) == second  # the last one asked for
+    assert run.rule_for(RiskTarget("coverage", 0.5)) == first
+    assert len(read_rules(run.path)) == 2
+    assert run.rule_for(None) == first  # now this is the last one
+    written = (run.path / DECISIONS).read_bytes()
+    assert run.rule_for(RiskTarget("coverage", 0.5)) == first
+    assert (run.path / DECISIONS).read_bytes() == written
 
 
 def test_other_samples_have_rules_of_their_own(run):
-    all_of_them = rule_for(run, Target("coverage", 0.5))
-    fewer = Classifier(run.folder.path, Selection(samples=2))
-    assert rule_for(fewer, None) != all_of_them
-    assert [entry["count"] for entry in read_rules(run.folder.path)] == [4, 2]
-    assert rule_for(run, None) == all_of_them
+    all_of_them = run.rule_for(RiskTarget("coverage", 0.5))
+    fewer = opened(run.path, Selection(samples=2))
+    assert fewer.rule_for(None) != all_of_them
+    assert [entry.count for entry in read_rules(run.path)] == [4, 2]
+    assert run.rule_for(None) == all_of_them
 
 
 def test_the_default_needs_no_question(run):
-    rule = rule_for(run, None)
+    rule = run.rule_for(None)
     assert (rule.target, rule.value) == ("coverage", 0.9)
 
 
 def test_report_of_a_run(run):
-    result, judged = decide_run(run, Target("risk", 0.5, 0.9))
-    json.dumps(result, allow_nan=False)
-    assert set(result["valid"]["aurc"]) == set(STATISTICS) == set(result["test"]["curves"])
-    rule = DecisionRule.from_json(json.dumps(result["rule"]))
-    assert result["test"]["accepted"] == int(rule.decide(judged["test"].scores(rule.statistic)).sum())
-    assert result["test"]["held"] == (result["test"]["risk"] <= 0.5)
+    told = run.decide(risk=0.5, confidence=0.9)
+    written = json.loads(json.dumps(told.to_dict(), allow_nan=False))
+    assert set(written["valid"]["aurc"]) == set(STATISTICS) == set(written["test"]["curves"])
+    assert DecisionRule.from_dict(written["rule"]) == told.rule == run.rule
+    test = told.splits[-1]
+    assert told.promise.accepted == int(told.rule.decide(test.scores(told.rule.statistic)).sum())
+    assert told.promise.held == (told.promise.risk <= 0.5)
+    assert written["promise"] == told.promise.to_dict()
+    assert "splits" not in written
+    with pytest.raises(LangevinError, match="a risk or a coverage, got neither"):
+        run.decide()
+
+
+def test_predictions_are_accepted_by_the_rule_that_was_asked_for_last(run):
+    texts = run.split("test").texts
+    assert {one.accepted for one in run.predict(texts)} == {None}
+    rule = run.decide(coverage=0.5).rule
+    scores = uncertainty_score(rule.statistic, run.predictive(run.encode(texts, free=True)))
+    accepted = [bool(yes) and text != "" for yes, text in zip(rule.decide(scores), texts, strict=True)]
+    assert [one.accepted for one in run.predict(texts)] == accepted
+    assert 0.3 < sum(accepted) / len(accepted) < 0.7
 
 
 def test_a_risk_out_of_reach_is_refused_with_the_best_that_can_be(run):
     with pytest.raises(LangevinError, match=r"a risk of 0.0001 cannot be promised .* the least that can is 0\.\d+"):
-        rule_for(run, Target("risk", 0.0001, 0.95))
-    assert not (run.folder.path / DECISIONS).exists()
+        run.rule_for(RiskTarget("risk", 0.0001, 0.95))
+    assert not (run.path / DECISIONS).exists()
 
 
 def test_one_sample_is_judged_by_what_it_says_itself(run):
-    alone = Classifier(run.folder.path, Selection(samples=1))
-    result, judged = decide_run(alone, Target("coverage", 0.9))
-    assert set(result["valid"]["aurc"]) == {"max_probability", "entropy"} == set(judged["valid"].curves())
-    assert result["rule"]["statistic"] in ("max_probability", "entropy")
+    alone = opened(run.path, Selection(samples=1))
+    told = alone.decide(coverage=0.9)
+    assert set(told.valid.aurc) == {"max_probability", "entropy"} == set(told.splits[0].curves())
+    assert told.rule.statistic in ("max_probability", "entropy")
     for statistic in ("standard_deviation", "mutual_information"):
         with pytest.raises(LangevinError, match=f"expected several samples to rank by {statistic}"):
-            rule_for(alone, Target("coverage", 0.9, None, statistic))
+            alone.rule_for(RiskTarget("coverage", 0.9, None, statistic))
 
 
 def test_one_sample_pays_for_two_comparisons_only():
     part = given(samples=1)
-    best = ranking(part)["best"]
+    best = rank(part).best
     scores, correct = part.scores(best), part.correct
     expected = learn_threshold(scores, correct, risk=0.15, confidence=0.95, statistic=best, comparisons=2)
-    assert learn(Target("risk", 0.15), part) == expected
+    assert learn(RiskTarget("risk", 0.15), part) == expected
 
 
 def test_an_old_rule_by_the_spread_of_one_sample_is_learned_anew(run):
-    alone = Classifier(run.folder.path, Selection(samples=1))
-    rule_for(alone, Target("coverage", 0.9))
-    kept = json.loads((run.folder.path / DECISIONS).read_text())
+    alone = opened(run.path, Selection(samples=1))
+    alone.rule_for(RiskTarget("coverage", 0.9))
+    kept = json.loads((run.path / DECISIONS).read_text())
     kept["rules"][0]["rule"]["statistic"] = "mutual_information"
     del kept["sha256"]  # as older versions left it
-    (run.folder.path / DECISIONS).write_text(json.dumps(kept))
-    assert rule_for(alone, None).statistic in ("max_probability", "entropy")
+    (run.path / DECISIONS).write_text(json.dumps(kept))
+    assert alone.rule_for(None).statistic in ("max_probability", "entropy")
 
 
 RISK = DecisionRule("entropy", 0.3, "risk", 0.25, 0.95, 100, 50, 1, 0.2)
 
 
 def test_a_promise_on_data_that_chose_the_model_is_told_to_be_optimistic(run):
-    folder = run.folder
-    assert caution(run, RISK) is None
+    folder = run.opened.folder
+    assert run.caution(RISK) is None
     recipe, origin = folder.path / "recipe.toml", folder.path / "origin.json"
     recipe.write_text(recipe.read_text().replace("[run]\n", "[run]\npatience = 3\n"))
-    run = Classifier(folder.path)
-    assert caution(run, RISK) == (
+    run = opened(folder.path)
+    assert run.caution(RISK) == (
         "the validation sentences also chose when to stop, so the promise is a little optimistic; "
         "train with patience=none for an exact one")
-    assert caution(run, replace(RISK, target="coverage", confidence=None)) is None  # which promises nothing
+    assert run.caution(replace(RISK, target="coverage", confidence=None)) is None  # which promises nothing
     origin.write_text(json.dumps(folder.origin.flat() | {"temperature_choice": {}}))
-    run = Classifier(folder.path)
-    assert "chose when to stop and the temperature, so" in caution(run, RISK)
-    assert decide_run(run, Target("risk", 0.5, 0.9))[0]["caution"] == caution(run, RISK)
+    run = opened(folder.path)
+    assert "chose when to stop and the temperature, so" in run.caution(RISK)
+    assert run.decide(risk=0.5, confidence=0.9).caution == run.caution(RISK)
 
 
 def test_a_promise_with_the_samples_that_validation_prefers_is_optimistic_too(run):
-    said = caution(Classifier(run.folder.path, Selection("best")), RISK)
+    said = opened(run.path, Selection("best")).caution(RISK)
     assert "chose which samples to average, so" in said
     assert said.endswith("; leave --select best out for an exact one")
 
 
 def test_a_student_inherits_the_choices_of_its_teacher(run, tmp_path):
-    student = shutil.copytree(run.folder.path, tmp_path / "student")
-    facts = run.folder.origin.flat() | {"teacher": {
-        "run": str(run.folder.path), "per_row": 1, "data_weight": 0.0, "generated": 0, "select": "thinned",
+    student = shutil.copytree(run.path, tmp_path / "student")
+    facts = run.opened.folder.origin.flat() | {"teacher": {
+        "run": str(run.path), "per_row": 1, "data_weight": 0.0, "generated": 0, "select": "thinned",
         "discard": 0, "samples": [{"file": "1.safetensors", "step": 1, "sha256": "0" * 64, "chain": 0}]}}
     (student / "origin.json").write_text(json.dumps(facts))
-    assert caution(Classifier(student), RISK) is None
-    recipe = run.folder.path / "recipe.toml"
+    assert opened(student).caution(RISK) is None
+    recipe = run.path / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("[run]\n", "[run]\npatience = 3\n"))
-    assert "when to stop" in caution(Classifier(student), RISK)
+    assert "when to stop" in opened(student).caution(RISK)
 
 
 @pytest.mark.parametrize(
@@ -218,16 +238,16 @@ def test_a_student_inherits_the_choices_of_its_teacher(run, tmp_path):
 )
 def test_impossible_targets(asked, message):
     with pytest.raises(LangevinError, match=message):
-        Target.asked(*asked)
+        RiskTarget.parse(*asked)
 
 
 def test_targets_of_a_command():
-    assert Target.asked(None, None, None, "auto") is None
-    assert Target.asked(0.1, None, None, "entropy") == Target("risk", 0.1, 0.95, "entropy")
-    assert Target.asked(None, 0.9, None, "entropy") == Target("coverage", 0.9, None, "entropy")
+    assert RiskTarget.parse(None, None, None, "auto") is None
+    assert RiskTarget.parse(0.1, None, None, "entropy") == RiskTarget("risk", 0.1, 0.95, "entropy")
+    assert RiskTarget.parse(None, 0.9, None, "entropy") == RiskTarget("coverage", 0.9, None, "entropy")
 
 
 def test_a_damaged_file_of_rules_is_named(run):
-    (run.folder.path / DECISIONS).write_text('{"rules": [{"asked": 3}]}')
-    with pytest.raises(LangevinError, match=r"decision\.json, it cannot be read"):
-        rule_for(run, None)
+    (run.path / DECISIONS).write_text('{"rules": [{"asked": 3}]}')
+    with pytest.raises(LangevinError, match=r"expected rules\.0\.asked in .*decision\.json .* delete it"):
+        run.rule_for(None)

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated
 
 import typer
 from rich.text import Text
 
-from ..data.prediction_files import COLUMNS, check_target, write_answers
-from ..data.tables import Rows, read_rows, refuse_half_signs
+from ..data.prediction_files import AnswerFile, answer_file, check_target
+from ..data.tables import Rows
 from ..errors import LangevinError
 from ..posterior.risk import DecisionRule
-from ..predict.classification import Classifier, answers, remarks
-from ..predict.decision import Target, caution, decisions, rule_for
-from ..report.progress import Bars
-from ..report.sentences import answer_table, rule_in_words
-from ..report.terminal import messages, screen
 from ..posterior.selection import Selection
+from ..predict.answers import (
+    Tally,
+    answer_row,
+    columns_of_file,
+    file_texts,
+    given_texts,
+    predict_blocks,
+    tell,
+)
+from ..predict.classification import ClassificationPosterior
+from ..predict.decision import RiskTarget
+from ..predict.load import open_as
+from ..predict.results import Prediction
+from ..process import Progress
+from ..report.progress import Bars
+from ..report.sentences import answer_table, answers_in_words
+from ..report.terminal import messages, screen
 from .app import (
     Confidence,
     Coverage,
@@ -32,12 +51,53 @@ from .app import (
     example,
     takes_selection,
 )
-from ..process import Progress
 
 app = command_group()
 
 SHOWN = 40
 """Answers in a table on the screen."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where texts come from, by the options of the command."""
+
+    texts: list[str]
+    file: Path | None
+    text_column: str | None
+    label_column: str | None
+    labelled: bool
+    out: Path | None
+
+    def __post_init__(self) -> None:
+        if (self.file is None) == (not self.texts):
+            raise LangevinError("expected either texts or --file FILE, got "
+                                + ("both" if self.texts else "neither"))  # fmt: skip
+        if self.file is None and (self.labelled or self.text_column or self.label_column):
+            raise LangevinError(
+                "columns and labels are those of a file, got texts; leave --labelled, "
+                "--text-column and --label-column out, or pass --file FILE"
+            )
+
+    def blocks(self, posterior: ClassificationPosterior) -> Iterator[Rows]:
+        if self.file is None:
+            return given_texts(self.texts)
+        return file_texts(
+            posterior, self.file, self.text_column, self.label_column, labelled=self.labelled,
+            to_write=self.out is not None,
+        )  # fmt: skip
+
+    @contextlib.contextmanager
+    def target(self, posterior: ClassificationPosterior) -> Iterator[AnswerFile | None]:
+        """The file that the answers go to."""
+        if self.out is None:
+            yield None
+            return
+        columns = None
+        if self.file is not None and self.out.suffix.lower() != ".jsonl":
+            columns = columns_of_file(self.file, self.blocks(posterior))
+        with answer_file(self.out, columns) as target:
+            yield target
 
 
 @app.command(epilog=example("langevin classify runs/mine --file new.csv --out answers.csv"))
@@ -70,145 +130,98 @@ def classify(
     as_json: Json = False,
 ) -> None:
     """Labels of texts, how sure they are, and which to accept or to send to a person."""
-    if (file is None) == (not texts):
-        raise LangevinError(
-            "expected either texts or --file FILE, got " + ("both" if texts else "neither")
-        )
+    source = Source(texts or [], file, text_column, label_column, labelled, out)
     if out is not None:
         check_target(out, overwrite=overwrite)
-    target = Target.asked(risk, coverage, confidence, statistic)
-    run = Classifier(folder, selection)
-    rows = rows_to_answer(
-        run, texts, file, text_column, label_column, labelled, to_write=out is not None
-    )
+    target = RiskTarget.parse(risk, coverage, confidence, statistic)
     with Bars(quiet or as_json) as progress:
-        rule = the_rule(run, target, progress)
-        encoded = run.encode(rows.texts, free=rows.free)
-        given = run.predict({"texts": encoded.sentences}, progress.begin(len(run.samples)))["texts"]
-    decided = decisions(rule, given, encoded) if rule else [None] * len(rows.texts)
-    answered = [
-        a | {"decision": d}
-        for a, d in zip(answers(run, rows.texts, encoded, given), decided, strict=True)
-    ]
-    if out is not None:
-        write_answers(out, rows.columns, answered)
-    scored, doubt = error_of(run, rows, answered), caution(run, rule) if rule else None
-    for said in [
-        *(f"skipped: {problem}" for problem in run.skipped),
-        *remarks(run, encoded),
-        *scored.pop("said", []),
-        *([doubt] if doubt else []),
-    ]:
-        messages.print(Text(said, style="yellow"), soft_wrap=True)
-    if as_json:
-        told = json.loads(rule.to_json()) if rule else None
-        print(
-            json.dumps(
-                {
-                    "run": str(folder),
-                    "samples": len(run.samples),
-                    "skipped": run.skipped,
-                    "rule": told,
-                    "caution": doubt,
-                    "out": str(out) if out else None,
-                    **scored,
-                    "texts": answered,
-                }
-            )
-        )
-    else:
-        show_answers(answered, rule, len(run.samples), out, scored)
+        posterior = open_as(ClassificationPosterior, folder, selection, progress)
+        answer(posterior, source, target, progress, as_json)
 
 
-def rows_to_answer(
-    run: Classifier,
-    texts: list[str] | None,
-    file: Path | None,
-    text_column: str | None,
-    label_column: str | None,
-    labelled: bool,
-    *,
-    to_write: bool,
-) -> Rows:
-    """Texts of the command line or of a file, whose columns are named as in training."""
-    if file is None:
-        if labelled or text_column or label_column:
-            raise LangevinError(
-                "columns and labels are those of a file, got texts; leave --labelled, "
-                "--text-column and --label-column out, or pass --file FILE"
-            )
-        for text in texts or []:
-            refuse_half_signs(text, "a text of the command line")
-        return Rows(list(texts or []), [{"text": text} for text in texts or []], None, free=True)
-    rows = read_rows(
-        file,
-        text_column or run.data.text_column,
-        label_column,
-        usual_label=run.data.label_column,
-        labelled=labelled,
-        reserved=COLUMNS if to_write else (),
-    )
-    if rows.labels is None and not labelled and looks_labelled(rows.texts, run.labels):
-        messages.print(
-            f"every line of {file} begins with a label; if they are 'label text', pass --labelled",
-            style="yellow",
-            soft_wrap=True,
-        )
-    return rows
+def answer(
+    posterior: ClassificationPosterior, source: Source, target: RiskTarget | None,
+    progress: Progress, as_json: bool,
+) -> None:
+    """Predict block by block; all that is kept of a block is on disk, or among the first shown."""
+    blocks = source.blocks(posterior)
+    blocks = chain([next(blocks)], blocks)  # a file that cannot be read is refused before all else
+    rule = rule_or_none(posterior, target, progress)
+    tally, shown = Tally(posterior.labels), Shown(as_json)
+    with shown:
+        with source.target(posterior) as file:
+            advance = progress.begin(0, "blocks of texts")
+            for rows, found in predict_blocks(posterior, blocks, rule, tally):
+                if file is not None:
+                    file.write([answer_row(row, one)
+                                for row, one in zip(rows.columns, found, strict=True)])
+                shown.add(found)
+                advance()
+        told = tell(posterior, tally, rule, source.out)
+        say(told.skipped, told.notes, [told.caution] if told.caution else [])
+        if source.file is not None and tally.looks_labelled:
+            say([], [f"every line of {source.file} begins with a label; if they are 'label text', "
+                     f"pass --labelled"])
+        if as_json:
+            shown.print_json(json.dumps(told.to_dict()))
+            return
+    if source.out is None:
+        names = dict(zip(posterior.labels, posterior.label_names, strict=True))
+        screen.print(answer_table(shown.first, rule, told.samples, names))
+        if told.items > SHOWN:
+            screen.print(f"and {told.items - SHOWN} more; --out FILE keeps them all")
+    screen.print(answers_in_words(told), end="")
 
 
-def looks_labelled(texts: list[str], labels: list[str]) -> bool:
-    return all(text.split(maxsplit=1)[0] in labels for text in texts if text) and any(texts)
+@dataclass
+class Shown:
+    """The first predictions, and all as JSON in a file of its own until the numbers are known."""
+
+    as_json: bool
+    first: list[Prediction] = field(default_factory=list)
+    spool: IO[str] | None = None
+    count: int = 0
+
+    def __enter__(self) -> Shown:
+        if self.as_json:
+            self.spool = tempfile.TemporaryFile("w+", encoding="utf-8")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.spool is not None:
+            self.spool.close()
+
+    def add(self, found: list[Prediction]) -> None:
+        self.first += found[: max(0, SHOWN - len(self.first))]
+        if self.spool is not None:
+            for one in found:
+                self.spool.write(", " if self.count else "")
+                self.spool.write(json.dumps(one.to_dict()))
+                self.count += 1
+
+    def print_json(self, head: str) -> None:
+        """The numbers with all predictions as `texts`."""
+        assert self.spool is not None
+        self.spool.seek(0)
+        sys.stdout.write(head[:-1] + ', "texts": [')
+        shutil.copyfileobj(self.spool, sys.stdout)
+        sys.stdout.write("]}\n")
 
 
-def the_rule(run: Classifier, target: Target | None, progress: Progress) -> DecisionRule | None:
+def say(skipped: tuple[str, ...] | list[str], *notes: tuple[str, ...] | list[str]) -> None:
+    lines = [*(f"skipped: {problem}" for problem in skipped), *chain.from_iterable(notes)]
+    for line in lines:
+        messages.print(Text(line, style="yellow"), soft_wrap=True)
+
+
+def rule_or_none(
+    posterior: ClassificationPosterior, target: RiskTarget | None, progress: Progress
+) -> DecisionRule | None:
     """A rule that nobody asked for may fail with the validation data; any other may not."""
     try:
-        return rule_for(run, target, progress)
+        return posterior.rule_for(target, progress)
     except LangevinError as error:
         if target is not None:
             raise
-        messages.print(Text(f"no decisions: {error}", style="yellow"), soft_wrap=True)
+        say([], [f"no decisions: {error}"])
         return None
-
-
-def error_of(run: Classifier, rows: Rows, answered: list[dict[str, Any]]) -> dict[str, Any]:
-    """How many answers are wrong, where the file has labels; unknown labels are left out."""
-    if rows.labels is None:
-        return {}
-    strange = sorted({label for label in rows.labels if label and label not in run.labels})
-    known = [
-        (a, label) for a, label in zip(answered, rows.labels, strict=True) if label in run.labels
-    ]
-    said = []
-    if strange:
-        many = sum(label in strange for label in rows.labels)
-        shown = ", ".join(repr(label) for label in strange[:5])
-        said.append(
-            f"labels that training never had: {shown} on {many} of {len(rows.labels)} texts; "
-            f"those are answered but not counted as right or wrong"
-        )
-    wrong = sum(a["label"] != label for a, label in known)
-    return {"labelled": len(known), "wrong": wrong, "said": said}
-
-
-def show_answers(
-    answered: list[dict[str, Any]],
-    rule: DecisionRule | None,
-    samples: int,
-    out: Path | None,
-    scored: dict[str, Any],
-) -> None:
-    if out is None:
-        screen.print(answer_table(answered[:SHOWN], rule, samples))
-        if len(answered) > SHOWN:
-            screen.print(f"and {len(answered) - SHOWN} more; --out FILE keeps them all")
-    else:
-        accepted = sum(a["decision"] == "accept" for a in answered)
-        decided = f", {accepted} of them accepted: {rule_in_words(rule)}" if rule else ""
-        screen.print(Text(f"{len(answered)} answers in {out}{decided}"))
-    if scored.get("labelled"):
-        screen.print(
-            f"wrong: {scored['wrong']} of {scored['labelled']} "
-            f"({scored['wrong'] / scored['labelled']:.2%})"
-        )

@@ -11,7 +11,7 @@ import typer
 
 from ..predict.caption_scores import caption_metrics, check_request
 from ..predict.captioning import BeamSettings
-from ..predict.classification import Classifier
+from ..predict.classification import ClassificationPosterior
 from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import write_netcdf
 from ..predict.foreign import foreign_text
@@ -19,12 +19,12 @@ from ..predict.language import LanguagePosterior
 from ..predict.load import open_as, open_posterior
 from ..predict.ranking import TOKENS
 from ..predict.results import Evaluation
-from ..predict.uncertain import most_uncertain
+from ..predict.sentence_map import map_sentences
 from ..report.diagnosis import diagnosis_page
 from ..report.figures import refuse_figure
 from ..report.foreign import foreign_page
 from ..report.progress import Bars
-from ..report.sentences import draw_landscape
+from ..report.sentences import draw_sentence_map
 from ..report.tables import (
     curve_table,
     evaluation_tables,
@@ -148,15 +148,14 @@ def uncertainty(
     if text is not None:
         return foreignness(folder, selection, text, split, top, tokens, quiet, as_json)
     refuse_figure(figure, overwrite=overwrite)
-    classifier = Classifier(folder, selection) if figure is not None else None
     with Bars(quiet or as_json) as progress:
-        result = open_posterior(folder, selection, progress).rank(
-            split, tokens=tokens, top=top, by=by, progress=progress
-        ).result
-        if figure is not None and classifier is not None:
-            _, land = most_uncertain(classifier, top, result.by, split, progress, states=True)
-            assert land is not None
-            draw_landscape(figure, land, top)
+        posterior = (
+            open_posterior(folder, selection, progress) if figure is None
+            else open_as(ClassificationPosterior, folder, selection, progress)
+        )  # fmt: skip
+        result = posterior.rank(split, tokens=tokens, top=top, by=by, progress=progress).result
+        if figure is not None and isinstance(posterior, ClassificationPosterior):
+            draw_sentence_map(figure, map_sentences(posterior, top, result.by, split, progress))
     say_skipped(result.skipped)
     if as_json:
         print(json.dumps(result.to_dict()))

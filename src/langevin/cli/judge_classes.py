@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..errors import LangevinError
-from ..predict.calibrating import calibrate_run, other_methods
-from ..predict.classification import Classifier
-from ..predict.decision import Target, decide_run
+from ..predict.calibration import calibrate as calibrate_posterior
+from ..predict.calibration import other_methods
+from ..predict.classification import ClassificationPosterior
+from ..predict.load import open_as
 from ..report.figures import refuse_figure
 from ..report.progress import Bars
 from ..report.sentences import (
@@ -61,22 +63,23 @@ def decide(
 ) -> None:
     """Learn on validation which answers to accept, keep the rule, and test its promise."""
     refuse_figure(figure, overwrite=overwrite)
-    target = Target.asked(risk, coverage, confidence, statistic)
-    if target is None:
+    if risk is None and coverage is None:
         raise LangevinError(
             "expected --risk SHARE or --coverage SHARE, got neither; such as --risk 0.05"
         )
-    run = Classifier(folder, selection)
     with Bars(quiet or as_json) as progress:
-        result, judged = decide_run(run, target, progress)
+        posterior = open_as(ClassificationPosterior, folder, selection, progress)
+        told = posterior.decide(
+            risk, coverage, confidence=confidence, statistic=statistic, progress=progress
+        )
     if figure is not None:
-        draw_decision(figure, judged.get("test", judged["valid"]), risk)
-    say_skipped(run.skipped)
+        draw_decision(figure, told)
+    say_skipped(told.skipped)
     if as_json:
-        print(json.dumps(result))
+        print(json.dumps(told.to_dict()))
         return
-    screen.print(ranking_table(result))
-    screen.print(promise_in_words(result), soft_wrap=True)
+    screen.print(ranking_table(told))
+    screen.print(promise_in_words(told), soft_wrap=True)
 
 
 @app.command(epilog=example("langevin calibrate runs/mine --figure calibration.png"))
@@ -106,23 +109,23 @@ def calibrate(
 ) -> None:
     """Are the probabilities right? Of the last sample, the average and Monte-Carlo dropout."""
     refuse_figure(figure, overwrite=overwrite)
-    run = Classifier(folder, selection)
     with Bars(quiet or as_json) as progress:
-        result = calibrate_run(run, split, mc_dropout, outside, progress)
+        posterior = open_as(ClassificationPosterior, folder, selection, progress)
+        told = calibrate_posterior(posterior, split, mc_dropout, outside, progress)
         for path in other or []:
             methods, theirs = other_methods(path, split, progress)
-            if theirs != result["split_sha256"]:
+            if theirs != told.split_sha256:
                 messages.print(
                     f"{path} was tested on other sentences; its numbers do not compare",
                     style="yellow",
                 )
-            result["methods"] |= methods
+            told = replace(told, methods=told.methods | methods)
     if figure is not None:
-        draw_calibration(figure, result["methods"])
-    say_skipped(run.skipped)
+        draw_calibration(figure, told.methods)
+    say_skipped(told.skipped)
     if as_json:
-        print(json.dumps(result))
+        print(json.dumps(told.to_dict()))
         return
-    screen.print(calibration_table(result))
-    if result["outside"]:
-        screen.print(outside_table(result["outside"]))
+    screen.print(calibration_table(told))
+    if told.outside is not None:
+        screen.print(outside_table(told.outside))

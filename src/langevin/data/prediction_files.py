@@ -1,20 +1,22 @@
-"""Answers into a file, beside all that stood in the one with the texts."""
+"""Answers into a file, beside all that stood in the one with the texts, block after block."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..errors import LangevinError
-from ..files import write_atomic
+from ..files import whole_file
 
 ENDINGS = (".csv", ".tsv", ".jsonl")
-NUMBERS = ("probability", "std", "entropy", "mutual_information")
-COLUMNS = ("predicted", *NUMBERS, "decision", "note")
+COLUMNS = (
+    "predicted", "probability", "std", "entropy", "mutual_information", "decision", "note",
+)  # fmt: skip
 """What the answers add to each row."""
 
 
@@ -28,20 +30,36 @@ def check_target(path: Path, *, overwrite: bool) -> None:
         raise LangevinError(f"{path} exists; choose another --out or allow --overwrite")
 
 
-def write_answers(
-    path: Path, columns: Sequence[dict[str, Any]], answers: Sequence[dict[str, Any]]
-) -> None:
-    """All columns of the input with the answers beside: CSV, TSV or JSON lines by the name."""
-    rows = [row | answer_columns(answer) for row, answer in zip(columns, answers, strict=True)]
-    ending = path.suffix.lower()
-    if ending == ".jsonl":
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    else:
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        cells = [[row.get(name) for name in names] for row in rows]
-        table: list[list[Any]] = [names, *cells]
-        text = tsv_of(table) if ending == ".tsv" else csv_of(table)
-    write_atomic(path, text.encode())
+class AnswerFile:
+    """Rows as CSV, TSV or JSON lines. Of tables the columns stand first, and stay the same."""
+
+    def __init__(self, file: BinaryIO, ending: str, columns: Sequence[str] | None = None) -> None:
+        self.file, self.ending, self.columns = file, ending, columns
+        self.begun = False
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """More rows. The columns are those of the first ones, unless they were told before."""
+        if self.ending == ".jsonl":
+            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        else:
+            columns = self.columns = self.columns or columns_in(rows)
+            cells: list[Sequence[Any]] = [[row.get(name) for name in columns] for row in rows]
+            table = cells if self.begun else [columns, *cells]
+            text = tsv_of(table) if self.ending == ".tsv" else csv_of(table)
+        self.begun = True
+        self.file.write(text.encode())
+
+
+@contextlib.contextmanager
+def answer_file(path: Path, columns: Sequence[str] | None = None) -> Iterator[AnswerFile]:
+    """A file of answers, which is there when all of them have been written."""
+    with whole_file(path) as file:
+        yield AnswerFile(file, path.suffix.lower(), columns)
+
+
+def columns_in(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The columns that rows have, in the order in which they come up."""
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def tsv_of(table: Sequence[Sequence[Any]]) -> str:
@@ -59,11 +77,3 @@ def csv_of(table: Sequence[Sequence[Any]]) -> str:
     for line in table:
         (quoted if any("\r" in str(value) for value in line) else plain).writerow(line)
     return text.getvalue()
-
-
-def answer_columns(answer: dict[str, Any]) -> dict[str, Any]:
-    """What one answer adds to its row."""
-    note = "empty" if answer["empty"] else "cut" if answer["cut"] else ""
-    numbers = {name: round(answer[name], 6) for name in NUMBERS}
-    decision = answer["decision"] or ""
-    return {"predicted": answer["label"], **numbers, "decision": decision, "note": note}

@@ -14,15 +14,17 @@ bisection over thresholds that presumes a rising risk.
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..errors import LangevinError
 from .calibration import check_pairs
+from .scores import Result
 from .uncertainty import ItemSummary, statistics_of, uncertainty_score
 
 COVERAGES = tuple(k / 10 for k in range(1, 11))
@@ -74,7 +76,7 @@ def best_statistic(given: ItemSummary, labels: Tensor) -> tuple[str, dict[str, f
 
 
 @dataclass(frozen=True)
-class DecisionRule:
+class DecisionRule(Result):
     """A threshold with what it promises and the validation numbers behind it."""
 
     statistic: str
@@ -111,21 +113,21 @@ class DecisionRule:
         """Which answers to accept. A score that is NaN is never accepted."""
         return scores < self.threshold
 
-    def to_json(self) -> str:
-        """One JSON object; an infinite threshold is null."""
-        kept = asdict(self) | {"threshold": self.threshold if math.isfinite(self.threshold) else None}
-        return json.dumps(kept | {"coverage": self.coverage, "risk": self.risk}, allow_nan=False)
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, with coverage and risk; an infinite threshold is None."""
+        threshold = self.threshold if math.isfinite(self.threshold) else None
+        known = super().to_dict() | {"threshold": threshold}
+        return known | {"coverage": self.coverage, "risk": self.risk}
 
     @staticmethod
-    def from_json(text: str) -> DecisionRule:
-        """The rule that `to_json` wrote."""
+    def from_dict(told: Mapping[str, Any]) -> DecisionRule:
+        """The rule that `to_dict` told."""
         try:
-            given = json.loads(text)
-            threshold = math.inf if given["threshold"] is None else float(given["threshold"])
-            fields = {name: given[name] for name in DecisionRule.__dataclass_fields__}
-            return DecisionRule(**(fields | {"threshold": threshold}))
+            threshold = math.inf if told["threshold"] is None else float(told["threshold"])
+            values = {name: told[name] for name in DecisionRule.__dataclass_fields__}
+            return DecisionRule(**(values | {"threshold": threshold}))
         except (ValueError, KeyError, TypeError) as error:
-            raise LangevinError(f"expected a decision rule as JSON, it cannot be read: {error!r}") from None
+            raise LangevinError(f"expected a decision rule, it cannot be read: {error!r}") from None
 
 
 def learn_threshold(

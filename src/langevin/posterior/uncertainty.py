@@ -61,6 +61,16 @@ class Predictive(ItemSummary):
     std: Tensor
     """Standard deviation of p_s(c) over the samples (n−1; zero for one sample), the same shape."""
 
+    @staticmethod
+    def cat(pieces: Iterable[ItemSummary]) -> Predictive:
+        """Pieces one after another as one; all of the same number of samples and of classes."""
+        whole = [piece for piece in pieces if isinstance(piece, Predictive)]
+        return Predictive(
+            **vars(ItemSummary.cat(whole)),
+            probabilities=torch.cat([piece.probabilities for piece in whole]),
+            std=torch.cat([piece.std for piece in whole]),
+        )  # fmt: skip
+
     def of(self, classes: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of the probability of one class per item: the true one."""
         check_classes(classes, self.probabilities)

@@ -1,14 +1,12 @@
-"""Accept an answer or send it to a person: rules learned on a run's validation sentences, kept in its folder.
+"""Accept an answer or send it to a person: rules learnt on validation sentences, and their test.
 
-Empty texts are left out of learning and of every report here and always go to a person: each sample gives them the same
-answer, so that no spread could tell how little is known.
+Empty texts are left out of learning and of every report here and always go to a person: each sample
+gives them the same answer, so that no spread could tell how little is known.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
-from ..files import inside
 from ..posterior.calibration import auroc
 from ..posterior.risk import (
     DecisionRule,
@@ -27,16 +24,16 @@ from ..posterior.risk import (
     risk_coverage,
     threshold_at_coverage,
 )
+from ..posterior.scores import Result
+from ..posterior.selection import BEST
 from ..posterior.uncertainty import STATISTICS, Predictive, statistics_of, uncertainty_score
 from ..recipe.base import nearest
-from ..store.folder import DECISIONS, RECIPE, RunFolder
-from ..store.records import read_sealed, write_sealed
+from ..store.folder import RECIPE, RunFolder
 from ..tasks.classification import ClassifyTask
-from ..posterior.selection import BEST
-from .classification import Classifier, Encoded
-from ..process import Progress, SILENT
+from .opened import Opened
 
-ACCEPT, PERSON = "accept", "send to a person"
+AUTO = "auto"
+"""The statistic with the least area under the risk-coverage curve of the validation sentences."""
 CONFIDENCE = 0.95
 """Of a promised risk, unless another is asked for."""
 RISK_AT = (0.5, 0.7, 0.8, 0.9, 0.95, 1.0)
@@ -45,201 +42,165 @@ CURVE_POINTS = 200
 
 
 @dataclass(frozen=True)
-class Target:
-    """What the user asked for: at most so much risk with this confidence, or about so much coverage."""
+class RiskTarget(Result):
+    """What the user asked for: at most so much risk with this confidence, or so much coverage."""
 
     kind: str
     value: float
     confidence: float | None = None
-    statistic: str = "auto"
-    """"auto": the one with the least area under the risk-coverage curve of the validation sentences."""
+    statistic: str = AUTO
 
     @classmethod
-    def asked(
+    def parse(
         cls, risk: float | None, coverage: float | None, confidence: float | None, statistic: str
-    ) -> Target | None:
-        """From the options of a command; None where neither was given. What would have no effect is refused."""
-        if statistic not in ("auto", *STATISTICS):
+    ) -> RiskTarget | None:
+        """From options; None where neither was given. What would have no effect is refused."""
+        if statistic not in (AUTO, *STATISTICS):
             hint = nearest(statistic, STATISTICS)
-            raise LangevinError(f"statistic must be auto or one of {', '.join(STATISTICS)}, got {statistic!r}{hint}")
+            raise LangevinError(f"statistic must be auto or one of {', '.join(STATISTICS)}, got "
+                                f"{statistic!r}{hint}")
         if risk is not None and coverage is not None:
             raise LangevinError("expected either a risk or a coverage, got both; leave one out")
         if risk is not None:
             return cls("risk", risk, CONFIDENCE if confidence is None else confidence, statistic)
         if confidence is not None:
-            raise LangevinError(f"expected a risk to be promised with confidence {confidence:g}, got "
-                                f"{'none' if coverage is None else 'a coverage'}; add --risk or leave --confidence out")
-        if coverage is None and statistic != "auto":
-            raise LangevinError(f"expected a risk or a coverage to learn by the statistic {statistic!r}, got neither; "
-                                f"add --risk or --coverage, or leave --statistic out")
+            raise LangevinError(
+                f"expected a risk to be promised with confidence {confidence:g}, got "
+                f"{'none' if coverage is None else 'a coverage'}; add --risk or leave --confidence "
+                f"out"
+            )
+        if coverage is None and statistic != AUTO:
+            raise LangevinError(
+                f"expected a risk or a coverage to learn by the statistic {statistic!r}, got "
+                f"neither; add --risk or --coverage, or leave --statistic out"
+            )
         return None if coverage is None else cls("coverage", coverage, None, statistic)
 
 
-DEFAULT = Target("coverage", 0.9)
+BY_DEFAULT = RiskTarget("coverage", 0.9)
 """Where nobody asked for anything."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class LabelledPredictions:
     """Predictions of the sentences of a split that have words, with their true classes."""
 
-    given: Predictive
+    predictive: Predictive
     labels: Tensor
     empty: int
+    """Sentences without words, which are left out."""
 
     @property
     def correct(self) -> Tensor:
-        return self.given.label == self.labels
+        return self.predictive.label == self.labels
 
     def scores(self, statistic: str) -> Tensor:
-        return uncertainty_score(statistic, self.given)
+        return uncertainty_score(statistic, self.predictive)
 
     def curves(self) -> dict[str, RiskCoverage]:
-        return {name: risk_coverage(self.scores(name), self.correct) for name in statistics_of(self.given.samples)}
+        return {name: risk_coverage(self.scores(name), self.correct)
+                for name in statistics_of(self.predictive.samples)}
 
 
-def judge(classifier: Classifier, splits: tuple[str, ...], progress: Progress = SILENT) -> dict[str, Judged]:
-    """Predict those of these splits that the run has."""
-    task = classifier.open_task()
-    there = [name for name in splits if name in task.splits]
-    groups = {name: [s for s in task.sentences[name] if len(s)] for name in there}
-    predicted = classifier.predict(groups, progress.begin(len(classifier.samples)))
-    return {name: judge_split(task, name, predicted[name]) for name in there}
+@dataclass(frozen=True)
+class Ranking(Result):
+    """How well each statistic puts the wrong answers last."""
+
+    items: int
+    empty: int
+    error: float
+    aurc: dict[str, float]
+    """Area under the risk-coverage curve: the mean risk of the surest 1, 2, … answers."""
+    best: str
+    oracle: float
+    """The area of a perfect ranking."""
+    error_auroc: dict[str, float] | None
+    """P(a wrong answer is less certain than a right one); None where all are of one kind."""
+    risk_at: dict[str, dict[str, float]]
+    curves: dict[str, dict[str, list[float]]]
 
 
-def worded(task: ClassifyTask, split: str) -> Tensor:
+@dataclass(frozen=True)
+class Promise(Result):
+    """What became of a rule on sentences that it was not learnt on."""
+
+    accepted: int
+    errors: int
+    coverage: float
+    risk: float
+    held: bool | None
+    """The risk is at most what was asked; None where nothing was accepted or promised."""
+    chance: float | None
+    """Of at least so many errors where the true risk is just the target. Small: the promise was
+    broken, luck was not bad."""
+
+
+@dataclass(frozen=True)
+class Decision(Result):
+    """A rule, how it was learnt on validation, and how it did on the test split."""
+
+    run: str
+    samples: int
+    asked: RiskTarget
+    rule: DecisionRule
+    caution: str | None
+    """Why the promise is not exact."""
+    valid: Ranking
+    test: Ranking | None = None
+    promise: Promise | None = None
+    """On the test split."""
+    skipped: tuple[str, ...] = ()
+    splits: tuple[LabelledPredictions, ...] = ()
+    """The predictions behind it, of validation and test; not told by `to_dict`."""
+
+    def to_dict(self) -> dict[str, Any]:
+        told = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "splits"}
+        return {name: value.to_dict() if isinstance(value, Result) else value
+                for name, value in told.items()}
+
+
+def has_words(task: ClassifyTask, split: str) -> Tensor:
     """Which sentences of a split have words."""
     return torch.tensor([len(sentence) > 0 for sentence in task.sentences[split]])
 
 
-def judge_split(task: ClassifyTask, split: str, given: Predictive) -> Judged:
+def label_split(task: ClassifyTask, split: str, predictive: Predictive) -> LabelledPredictions:
     """Predictions of those sentences of a split that have words, with their true classes."""
-    there = worded(task, split)
-    return Judged(given, task.targets[split][there], int((~there).sum()))
+    there = has_words(task, split)
+    return LabelledPredictions(predictive, task.targets[split][there], int((~there).sum()))
 
 
-def learn(target: Target, valid: Judged) -> DecisionRule:
-    """The threshold for a target; a risk that cannot be promised is refused with the least that can."""
+def learn(target: RiskTarget, valid: LabelledPredictions) -> DecisionRule:
+    """The threshold for a target; a risk out of reach is refused with the least within it."""
     statistic, comparisons = target.statistic, 1
-    if statistic == "auto":
-        statistic, areas = best_statistic(valid.given, valid.labels)
+    if statistic == AUTO:
+        statistic, areas = best_statistic(valid.predictive, valid.labels)
         comparisons = len(areas)
     scores, correct = valid.scores(statistic), valid.correct
     if target.kind == "coverage":
         return threshold_at_coverage(scores, correct, coverage=target.value, statistic=statistic)
     confidence = CONFIDENCE if target.confidence is None else target.confidence
     return learn_threshold(
-        scores, correct, risk=target.value, confidence=confidence, statistic=statistic, comparisons=comparisons
-    )
+        scores, correct, risk=target.value, confidence=confidence, statistic=statistic,
+        comparisons=comparisons,
+    )  # fmt: skip
 
 
-def rule_for(classifier: Classifier, target: Target | None, progress: Progress = SILENT) -> DecisionRule:
-    """The rule for a target, or for the last one that was asked for: from the run folder, or learned and kept there."""
-    kept = read_rules(classifier.folder.path)
-    if target is None:
-        target = Target(**kept[-1]["asked"]) if kept else DEFAULT
-    usable = statistics_of(len(classifier.samples))
-    for entry in kept:
-        same = entry["asked"] == asdict(target) and entry["samples"] == classifier.fingerprint
-        if same and entry["rule"]["statistic"] in usable:
-            rule = DecisionRule.from_json(json.dumps(entry["rule"]))
-            if entry is not kept[-1]:
-                with contextlib.suppress(LangevinError):  # a folder that may only be read still answers
-                    keep_rule(classifier, target, rule)
-            return rule
-    rule = learn(target, judge(classifier, ("valid",), progress)["valid"])
-    keep_rule(classifier, target, rule)
-    return rule
-
-
-def read_rules(path: Path) -> list[dict[str, Any]]:
-    """All rules that were learned in this run folder, the last one asked for at the end."""
-    file = inside(path, DECISIONS)
-    if not file.exists():
-        return []
-    try:
-        rules: list[dict[str, Any]] = read_sealed(file, "delete it")["rules"]
-        for entry in rules:
-            Target(**entry["asked"])
-            DecisionRule.from_json(json.dumps(entry["rule"]))
-            entry["samples"]
-        return rules
-    except (OSError, ValueError, KeyError, TypeError, LangevinError) as error:
-        raise LangevinError(f"expected decision rules in {file}, it cannot be read ({error}); delete it to learn "
-                            f"them again") from None
-
-
-def keep_rule(classifier: Classifier, target: Target, rule: DecisionRule) -> None:
-    """Put a rule at the end; others stay, except one for the same target and samples."""
-    entry = {
-        "asked": asdict(target), "samples": classifier.fingerprint, "count": len(classifier.samples),
-        "collection": asdict(classifier.selection), "rule": json.loads(rule.to_json()),
-    }
-    same = ("asked", "samples")
-    others = [e for e in read_rules(classifier.folder.path) if any(e[key] != entry[key] for key in same)]
-    write_sealed(classifier.folder.path / DECISIONS, {"format": 1, "rules": [*others, entry]})
-
-
-def caution(classifier: Classifier, rule: DecisionRule) -> str | None:
-    """Why a promised risk is not exact: its validation sentences also chose the model. None where they did not."""
-    chosen = chosen_on_validation(classifier.folder)
-    if classifier.selection.how == BEST:
-        chosen["which samples to average"] = f"leave --select {BEST} out"
-    if rule.target != "risk" or not chosen:
-        return None
-    return (f"the validation sentences also chose {' and '.join(chosen)}, so the promise is a little optimistic; "
-            f"{' and '.join(chosen.values())} for an exact one")
-
-
-def chosen_on_validation(folder: RunFolder) -> dict[str, str]:
-    """What the validation sentences chose of a run (or of its teacher), and how to take the choice from them."""
-    chosen = dict[str, str]()
-    if folder.recipe.run.patience is not None:
-        chosen["when to stop"] = "train with patience=none"
-    if "temperature_choice" in folder.facts:  # of runs that were made when validation could choose it
-        chosen["the temperature"] = "name a temperature"
-    teacher = Path(folder.origin.teacher.run) if folder.origin.teacher else None
-    if teacher is not None and (teacher / RECIPE).is_file():
-        chosen |= chosen_on_validation(RunFolder(teacher))
-    return chosen
-
-
-def decisions(rule: DecisionRule, given: Predictive, encoded: Encoded) -> list[str]:
-    """What to do with each answer."""
-    accepted = rule.decide(uncertainty_score(rule.statistic, given)).tolist()
-    return [ACCEPT if yes and not empty else PERSON for yes, empty in zip(accepted, encoded.empty, strict=True)]
-
-
-def decide_run(classifier: Classifier, target: Target, progress: Progress = SILENT) -> tuple[
-    dict[str, Any], dict[str, Judged]
-]:
-    """Learn a rule, keep it, and see on the test split whether its promise holds. JSON-ready, and the predictions."""
-    judged = judge(classifier, ("valid", "test"), progress)
-    rule = learn(target, judged["valid"])
-    keep_rule(classifier, target, rule)
-    result = {
-        "run": str(classifier.folder.path), "samples": len(classifier.samples), "skipped": classifier.skipped,
-        "asked": asdict(target), "rule": json.loads(rule.to_json()), "caution": caution(classifier, rule),
-        "valid": ranking(judged["valid"]), "test": None,
-    }
-    if "test" in judged:
-        result["test"] = ranking(judged["test"]) | kept_promise(rule, judged["test"])
-    return result, judged
-
-
-def ranking(part: Judged) -> dict[str, Any]:
-    """How well each statistic puts the wrong answers last. `oracle` is the area of a perfect ranking."""
+def rank(part: LabelledPredictions) -> Ranking:
+    """How well each statistic ranks the answers of a split."""
     correct, curves = part.correct, part.curves()
     areas = {name: curve.aurc for name, curve in curves.items()}
-    some_of_both = bool(correct.any()) and not bool(correct.all())
-    return {
-        "sentences": len(correct), "empty": part.empty, "error": 1 - correct.double().mean().item(), "aurc": areas,
-        "best": min(areas, key=lambda name: areas[name]), "oracle": risk_coverage((~correct).double(), correct).aurc,
-        "error_auroc": {name: auroc(part.scores(name)[~correct], part.scores(name)[correct]) for name in curves}
-        if some_of_both else None,
-        "risk_at": {name: {f"{c:g}": risk_at(curve, c) for c in RISK_AT} for name, curve in curves.items()},
-        "curves": {name: thinned(curve) for name, curve in curves.items()},
-    }
+    both = bool(correct.any()) and not bool(correct.all())
+    return Ranking(
+        items=len(correct), empty=part.empty, error=1 - correct.double().mean().item(), aurc=areas,
+        best=min(areas, key=lambda name: areas[name]),
+        oracle=risk_coverage((~correct).double(), correct).aurc,
+        error_auroc={name: auroc(part.scores(name)[~correct], part.scores(name)[correct])
+                     for name in curves} if both else None,
+        risk_at={name: {f"{c:g}": risk_at(curve, c) for c in RISK_AT}
+                 for name, curve in curves.items()},
+        curves={name: thinned(curve) for name, curve in curves.items()},
+    )  # fmt: skip
 
 
 def risk_at(curve: RiskCoverage, coverage: float) -> float:
@@ -248,22 +209,55 @@ def risk_at(curve: RiskCoverage, coverage: float) -> float:
 
 
 def thinned(curve: RiskCoverage) -> dict[str, list[float]]:
-    at = torch.linspace(0, len(curve.risk) - 1, min(len(curve.risk), CURVE_POINTS)).round().long()
+    points = min(len(curve.risk), CURVE_POINTS)
+    at = torch.linspace(0, len(curve.risk) - 1, points).round().long()
     return {"coverage": curve.coverage[at].tolist(), "risk": curve.risk[at].tolist()}
 
 
-def kept_promise(rule: DecisionRule, test: Judged) -> dict[str, Any]:
-    """The rule on sentences that it was not learned on.
-
-    `held`: the risk is at most what was asked (None where nothing was accepted). `chance`: where the true risk is just
-    the target, the probability of at least so many errors; small means that the promise was broken, not that luck was
-    bad. Coverage promises neither.
-    """
+def score_promise(rule: DecisionRule, test: LabelledPredictions) -> Promise:
+    """The rule on sentences that it was not learnt on. Coverage promises nothing."""
     accepted = rule.decide(test.scores(rule.statistic))
     number, errors = int(accepted.sum()), int((~test.correct & accepted).sum())
     coverage, risk = number / len(accepted), errors / number if number else 0.0
-    told = {"accepted": number, "errors": errors, "coverage": coverage, "risk": risk}
-    if rule.target == "coverage":
-        return told | {"held": None, "chance": None}
+    if rule.target != "risk":
+        return Promise(number, errors, coverage, risk, held=None, chance=None)
     chance = 1.0 if errors == 0 else 1 - binomial_cdf(errors - 1, number, rule.value)
-    return told | {"held": risk <= rule.value if number else None, "chance": chance}
+    held = risk <= rule.value if number else None
+    return Promise(number, errors, coverage, risk, held, chance)
+
+
+def decide_splits(
+    target: RiskTarget, rule: DecisionRule, splits: dict[str, LabelledPredictions], **about: Any
+) -> Decision:
+    """What is told of a rule that was learnt on the first of these splits."""
+    test = splits.get("test")
+    return Decision(
+        asked=target, rule=rule, valid=rank(splits["valid"]), test=rank(test) if test else None,
+        promise=score_promise(rule, test) if test else None, splits=tuple(splits.values()), **about,
+    )  # fmt: skip
+
+
+def why_inexact(opened: Opened) -> str | None:
+    """Why a promise is not exact: its validation sentences also chose the model."""
+    if opened.folder is None:
+        return None
+    chosen = chosen_on_validation(opened.folder)
+    if opened.chosen.how == BEST:
+        chosen["which samples to average"] = f"leave --select {BEST} out"
+    if not chosen:
+        return None
+    return (f"the validation sentences also chose {' and '.join(chosen)}, so the promise is a "
+            f"little optimistic; {' and '.join(chosen.values())} for an exact one")
+
+
+def chosen_on_validation(folder: RunFolder) -> dict[str, str]:
+    """What the validation sentences chose of a run (or of its teacher), and how to undo it."""
+    chosen = dict[str, str]()
+    if folder.recipe.run.patience is not None:
+        chosen["when to stop"] = "train with patience=none"
+    if "temperature_choice" in folder.facts:  # of runs made when validation could choose it
+        chosen["the temperature"] = "name a temperature"
+    teacher = Path(folder.origin.teacher.run) if folder.origin.teacher else None
+    if teacher is not None and (teacher / RECIPE).is_file():
+        chosen |= chosen_on_validation(RunFolder(teacher))
+    return chosen

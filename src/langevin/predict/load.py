@@ -29,7 +29,6 @@ KINDS: dict[str, type[Posterior]] = {
     "caption": CaptionPosterior,
 }
 
-
 def load(
     path: str | Path,
     *,

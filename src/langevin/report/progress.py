@@ -22,7 +22,7 @@ class Bars(Progress):
     def __init__(self, quiet: bool = False) -> None:
         columns = (
             TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
-            TextColumn("{task.completed}/{task.total}"), TimeRemainingColumn(),
+            TextColumn("{task.completed}{task.fields[of]}"), TimeRemainingColumn(),
         )
         self.lines = Lines(*columns, console=messages, transient=True, disable=quiet)
 
@@ -34,7 +34,8 @@ class Bars(Progress):
         self.lines.stop()
 
     def begin(self, total: int, parts: str = "samples") -> Callable[[], None]:
-        number = self.lines.add_task(parts, total=total)
+        of = f"/{total}" if total else ""
+        number = self.lines.add_task(parts, total=total or None, of=of)
         return lambda: self.lines.advance(number)
 
 

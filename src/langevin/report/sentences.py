@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.text import Text
 
 from ..errors import LangevinError
 from ..posterior.risk import DecisionRule
-from ..predict.calibrating import bins_of
-from ..predict.decision import ACCEPT, Judged
-from ..predict.uncertain import Landscape
+from ..predict.answers import ACCEPT, PERSON, Answers
+from ..predict.calibration import Calibration, MethodScores, OutsideTexts
+from ..predict.decision import Decision
+from ..predict.results import Prediction
+from ..predict.sentence_map import SentenceMap
 from .figures import (
     draw_lines,
     draw_points,
@@ -26,6 +27,9 @@ from .figures import (
     write_figure,
 )
 from .terminal import table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 LONGEST = 80
 """Characters of a text in a table."""
@@ -50,95 +54,125 @@ def rule_in_words(rule: DecisionRule) -> str:
     return f"accept by {statistic}, risk at most {rule.value:g} with confidence {rule.confidence:g} ({seen})"
 
 
-def answer_table(answered: Sequence[dict[str, Any]], rule: DecisionRule | None, samples: int) -> Group:
-    """One line for each text."""
+def answer_table(
+    answered: Sequence[Prediction], rule: DecisionRule | None, samples: int,
+    names: Mapping[str, str],
+) -> Group:
+    """One line for each text; labels by their names."""
     title = f"average of {samples} samples"
     rows = [
         (
-            shortened(answer["text"]) if not answer["empty"] else Text("(empty)", style="dim"), Text(answer["name"]),
-            sureness(answer["probability"]), f"{answer['std']:.3f}", f"{answer['entropy']:.3f}",
-            f"{answer['mutual_information']:.3f}", decision(answer["decision"]),
+            shortened(one.text or "") if not one.empty else Text("(empty)", style="dim"),
+            Text(names[one.label]), sureness(one.p[one.label]), f"{one.std[one.label]:.3f}",
+            f"{one.entropy:.3f}", f"{one.mutual_information:.3f}", decision(one.accepted),
         )
-        for answer in answered
-    ]
+        for one in answered
+    ]  # fmt: skip
     columns = ("text", "label", "mean p", "± std", "entropy", "mut. inf.", "decision")
-    return table(title if rule is None else f"{title}; {rule_in_words(rule)}", columns, rows, words=True)
+    title = title if rule is None else f"{title}; {rule_in_words(rule)}"
+    return table(title, columns, rows, words=True)
 
 
-def decision(made: str | None) -> Text:
-    return Text(made or "—", style="green" if made == ACCEPT else "yellow")
+def decision(accepted: bool | None) -> Text:
+    if accepted is None:
+        return Text("—", style="yellow")
+    return Text(ACCEPT, style="green") if accepted else Text(PERSON, style="yellow")
 
 
-def ranking_table(result: dict[str, Any]) -> Group:
-    """How well each statistic puts the wrong answers last, on validation and test; the best of each in green.
+def answers_in_words(told: Answers) -> Text:
+    """Where the answers are, and how many of them are wrong; nothing where neither is to be said."""
+    lines = Text()
+    if told.out is not None:
+        lines.append(f"{told.items} answers in {told.out}")
+        if told.rule is not None:
+            lines.append(f", {told.accepted} of them accepted: {rule_in_words(told.rule)}")
+        lines.append("\n")
+    if told.labelled:
+        share = (told.wrong or 0) / told.labelled
+        lines.append(f"wrong: {told.wrong} of {told.labelled} ({share:.2%})\n")
+    return lines
+
+
+def ranking_table(told: Decision) -> Group:
+    """How well each statistic puts the wrong answers last, on validation and test; the best of each
+    in green.
 
     "at 90%": the error among the most certain 90% of the answers.
     """
-    parts = [(name, result[name]) for name in ("valid", "test") if result[name]]
+    parts = [(name, part) for name, part in (("valid", told.valid), ("test", told.test)) if part]
     columns = ["statistic"]
     for name, _ in parts:
         columns += [f"{name} AURC", "at 90%", "at 80%"]
     rows = []
-    for statistic in result["valid"]["aurc"]:
+    for statistic in told.valid.aurc:
         row: list[str | Text] = [statistic.replace("_", " ")]
         for _, part in parts:
-            best = "green" if part["best"] == statistic else ""
-            at = part["risk_at"][statistic]
-            row += [Text(f"{part['aurc'][statistic]:.4f}", style=best), f"{at['0.9']:.2%}", f"{at['0.8']:.2%}"]
+            best = "green" if part.best == statistic else ""
+            at = part.risk_at[statistic]
+            row += [Text(f"{part.aurc[statistic]:.4f}", style=best), f"{at['0.9']:.2%}",
+                    f"{at['0.8']:.2%}"]
         rows.append(row)
-    errors = ", ".join(f"{name} {part['error']:.2%}" for name, part in parts)
-    return table(f"{result['run']}, {result['samples']} samples; error of all answers: {errors}", columns, rows)
+    errors = ", ".join(f"{name} {part.error:.2%}" for name, part in parts)
+    title = f"{told.run}, {told.samples} samples; error of all answers: {errors}"
+    return table(title, columns, rows)
 
 
-def promise_in_words(result: dict[str, Any]) -> Text:
+def promise_in_words(told: Decision) -> Text:
     """The rule, what became of it on the test split, and why its promise may not be exact."""
-    rule, test = DecisionRule.from_json(json.dumps(result["rule"])), result["test"]
-    said = Text(rule_in_words(rule))
+    line, test = Text(rule_in_words(told.rule)), told.promise
     if test is None:
-        said.append("; the run has no test split to see whether it holds")
+        line.append("; the run has no test split to see whether it holds")
     else:
-        said.append(f"; on test it accepts {test['coverage']:.1%}, {test['risk']:.1%} of them wrong")
-    if test is not None and test["held"] is not None:
-        broken = f": NOT held (by chance in {test['chance']:.1%} of cases)"
-        said.append(": the promise held" if test["held"] else broken, style="green" if test["held"] else "red")
-    return said.append(f"\n{result['caution']}", style="yellow") if result["caution"] else said
+        line.append(f"; on test it accepts {test.coverage:.1%}, {test.risk:.1%} of them wrong")
+    if test is not None and test.held is not None:
+        broken = f": NOT held (by chance in {test.chance:.1%} of cases)"
+        line.append(": the promise held" if test.held else broken,
+                    style="green" if test.held else "red")
+    return line.append(f"\n{told.caution}", style="yellow") if told.caution else line
 
 
-def draw_decision(path: Path, part: Judged, target: float | None) -> None:
-    """Risk against coverage for all statistics."""
-    curves = {name.replace("_", " "): curve for name, curve in part.curves().items()}
+def draw_decision(path: Path, told: Decision) -> None:
+    """Risk against coverage for all statistics, on test, or on validation where there is none."""
+    curves = {name.replace("_", " "): curve for name, curve in told.splits[-1].curves().items()}
+    target = told.asked.value if told.asked.kind == "risk" else None
     save_figure(path, lambda axes: draw_risk_coverage(axes, curves, target))
 
 
-def draw_landscape(path: Path, land: Landscape, circled: int) -> None:
-    """t-SNE of the sentences coloured by their class, the least certain circled and numbered as in the table."""
-    points = embed_2d(land.states)
-    save_figure(path, lambda axes: draw_points(axes, points, land.labels, land.names, land.scores, circled),
-                size=(7.0, 5.0))
+def draw_sentence_map(path: Path, shown: SentenceMap) -> None:
+    """t-SNE of the sentences coloured by their class, the least certain circled and numbered as in
+    the table."""
+    points = embed_2d(shown.states)
+
+    def draw(axes: Axes) -> None:
+        draw_points(axes, points, shown.labels, shown.names, shown.scores, len(shown.listed))
+
+    save_figure(path, draw, size=(7.0, 5.0))
 
 
-def calibration_table(result: dict[str, Any]) -> Group:
+def calibration_table(told: Calibration) -> Group:
     """Error, NLL, Brier score and ECE of each way to predict."""
     rows = [
-        (name, f"{m['error']:.2%}", f"{m['nll']:.4f}", f"{m['brier']:.4f}", f"{m['ece']:.4f}",
-         f"{m['ece_equal_mass']:.4f}")
-        for name, m in result["methods"].items()
+        (name, f"{m.error:.2%}", f"{m.nll:.4f}", f"{m.brier:.4f}", f"{m.ece:.4f}",
+         f"{m.ece_equal_mass:.4f}")
+        for name, m in told.methods.items()
     ]
-    title = f"{result['run']} on {result['split']}, {result['sentences']} sentences"
+    title = f"{told.run} on {told.split}, {told.items} sentences"
     return table(title, ("prediction", "error", "NLL", "Brier", "ECE", "ECE, equal mass"), rows)
 
 
-def outside_table(outside: dict[str, Any]) -> Group:
+def outside_table(outside: OutsideTexts) -> Group:
     """AUROC of each statistic of each way to predict."""
-    names = list(dict.fromkeys(name for told in outside["auroc"].values() for name in told))
+    names = list(dict.fromkeys(name for told in outside.auroc.values() for name in told))
     rows = [(method, *(f"{told[name]:.4f}" if name in told else "" for name in names))
-            for method, told in outside["auroc"].items()]
-    title = f"{outside['texts']} texts of {outside['source']} told from those of the run: AUROC of each statistic"
+            for method, told in outside.auroc.items()]
+    title = (f"{outside.texts} texts of {outside.source} told from those of the run: AUROC of each "
+             f"statistic")
     return table(title, ("prediction", *(name.replace("_", " ") for name in names)), rows)
 
 
-def draw_calibration(path: Path, methods: Mapping[str, dict[str, Any]]) -> None:
-    save_figure(path, lambda axes: draw_reliability(axes, {name: bins_of(m) for name, m in methods.items()}))
+def draw_calibration(path: Path, methods: Mapping[str, MethodScores]) -> None:
+    bins = {name: method.reliability() for name, method in methods.items()}
+    save_figure(path, lambda axes: draw_reliability(axes, bins))
 
 
 def draw_runs(path: Path, runs: Sequence[dict[str, Any]]) -> None:
