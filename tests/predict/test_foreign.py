@@ -44,6 +44,8 @@ def test_windows_are_means_over_the_tokens_of_the_text(posterior):
     within = sum(token.mutual_information for token in score[:200]) / 200
     assert float(found.within[0]) == pytest.approx(within)
     assert not found.between.any()
+    fast = read_windows(posterior.pool(), tokens, 200, 1000, disagreement=False)
+    torch.testing.assert_close(fast.nll, found.nll, atol=1e-6, rtol=0)
 
 
 def test_a_long_text_is_read_at_evenly_spread_places():

@@ -91,33 +91,50 @@ def held_out_surprise(
     if len(text) < FEWEST * window:
         raise LangevinError(f"expected {FEWEST} windows of {window} tokens in the {split} split to "
                             f"compare with, it has {len(text)} tokens; name a longer split")
-    return split, window, read_windows(posterior.pool(), text, window, tokens, progress).nll
+    read = read_windows(posterior.pool(), text, window, tokens, progress, disagreement=False)
+    return split, window, read.nll
 
 
 def read_windows(
-    pool: Pool, text: Tensor, window: int, tokens: int, progress: Progress = SILENT
-) -> Windows:
-    """All of a text; of a longer one than so many tokens, that many from evenly spread places."""
+    pool: Pool, text: Tensor, window: int, tokens: int, progress: Progress = SILENT, *,
+    disagreement: bool = True,
+) -> Windows:  # fmt: skip
+    """All of a text; of a longer one than so many tokens, that many from evenly spread places.
+
+    Without `disagreement`, which takes most of the time where there are many words, it is zero.
+    """
     starts, columns = places_of(len(text), window, tokens)
     rows = torch.stack([text[start : start + columns] for start in starts])
-    cells = len(starts) * sum(pool.sizes) * pool_vocabulary(pool)
-    pieces = torch.split(rows.long(), max(1, PROBABILITIES // cells), 1)
+    tell = surprise_and_disagreement if disagreement else surprise_alone
+    width = PROBABILITIES // (len(starts) * sum(pool.sizes) * pool_vocabulary(pool))
+    pieces = torch.split(rows.long(), max(1, width), 1)
     advance = progress.begin(len(pieces), "pieces of text")
     pool.begin(len(starts))
     each = []
     for piece in pieces:
-        log_p = pool.foresee_along(piece)
-        said = mixture(log_p, pool.read_with, pool.sizes)
-        observed = log_p.gather(-1, piece.expand(len(log_p), -1, -1)[..., None])[..., 0]
-        each.append(torch.stack([-log_mixture(observed, pool.read_with), said.between, said.within]))
+        each.append(tell(pool, piece))
         advance()
-    values = torch.cat(each, 2)  # [numbers, rows, columns]
+    values = torch.cat(each, 2)
     ends = [*range(window, columns - window + 1, window), columns]
     firsts = [0, *ends[:-1]]
     means = torch.stack([values[..., a:b].mean(2) for a, b in zip(firsts, ends, strict=True)], 2)
     place = torch.tensor(starts)[:, None] + torch.tensor(firsts)
     length = (torch.tensor(ends) - torch.tensor(firsts)).expand_as(place)
     return Windows(place.flatten(), length.flatten(), *(part.flatten() for part in means))
+
+
+def surprise_and_disagreement(pool: Pool, tokens: Tensor) -> Tensor:
+    """−log p̄ of each token, mutual information between members and within samples, [3, rows, n]."""
+    log_p = pool.foresee_along(tokens)
+    said = mixture(log_p, pool.read_with, pool.sizes)
+    observed = log_p.gather(-1, tokens.expand(len(log_p), -1, -1)[..., None])[..., 0]
+    return torch.stack([-log_mixture(observed, pool.read_with), said.between, said.within])
+
+
+def surprise_alone(pool: Pool, tokens: Tensor) -> Tensor:
+    """The same with zeros for the mutual information."""
+    nll = -pool.score(tokens)
+    return torch.stack([nll, torch.zeros_like(nll), torch.zeros_like(nll)])
 
 
 def places_of(length: int, window: int, tokens: int) -> tuple[list[int], int]:

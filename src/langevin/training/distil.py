@@ -12,7 +12,10 @@ from torch import Tensor, nn
 
 from ..errors import LangevinError
 from ..files import inside, listed_name
-from ..posterior.average import LogMean, members_of
+from ..posterior.average import members_of
+from ..posterior.ensemble import Ensemble
+from ..posterior.ensemble_reader import EnsembleReader
+from ..posterior.mixture import log_mixture
 from ..posterior.swag import weight_average
 from ..recipe import Recipe, SamplerSettings, load_recipe
 from ..store.checkpoint import load_generated, save_generated
@@ -174,19 +177,16 @@ def written(path: Path, task: LanguageModelTask, members: list[nn.Module], token
     return load_generated(path).long()
 
 
-@torch.no_grad()
 def write_on(task: LanguageModelTask, members: list[nn.Module], tokens: int) -> Tensor:
     """About so many tokens from p̄, in as many streams as training has, each after the end of one of them."""
-    device = next(members[0].parameters()).device
     generator = torch.Generator().manual_seed(task.recipe.run.seed)
-    given = task.evaluated["train"].streams[:, -task.data.window :].long().to(device)
-    carries: list[Any] = [None] * len(members)
+    given = task.evaluated["train"].streams[:, -task.data.window :].long()
+    reader = EnsembleReader(Ensemble(members[0], members), len(task.vocabulary), task.vocabulary.start)
+    reader.begin(len(given))
+    reader.read(given)
     made = list[Tensor]()
     for _ in range(-(-tokens // len(given))):
-        mean = LogMean()
-        for number, member in enumerate(members):
-            logits, carries[number] = member(given, carries[number])
-            mean.add(torch.log_softmax(logits[:, -1].cpu().double(), -1))
-        made.append(torch.multinomial(mean.value().exp(), 1, generator=generator))
-        given = made[-1].to(device)
+        p = log_mixture(reader.foresee(), reader.weights).exp()
+        made.append(torch.multinomial(p, 1, generator=generator))
+        reader.read(made[-1])
     return torch.cat(made, 1)
