@@ -90,6 +90,8 @@ def test_the_command_says_so(cli, posterior, tmp_path):
     assert answer == json.loads(json.dumps(foreign_text(posterior, file, top=1).to_dict()))
 
 
-def test_too_little_held_out_text_is_refused(finished_run):
-    with pytest.raises(LangevinError, match=f"expected {FEWEST} windows of 200 tokens"):
-        foreign_text(open_as(LanguagePosterior, finished_run), "snow")
+def test_little_held_out_text_makes_short_windows(finished_run, word_run):
+    found = foreign_text(open_as(LanguagePosterior, finished_run), "the snow lay deep " * 3)
+    assert found.window == 14  # 285 bytes of the test split
+    with pytest.raises(LangevinError, match=f"expected {FEWEST} windows of 10 tokens"):
+        foreign_text(open_as(LanguagePosterior, word_run), "snow")

@@ -26,8 +26,9 @@ from .results import Foreignness, ForeignWindow
 
 WINDOW = {"word": 40}
 """Tokens of a window; of bytes and characters 200."""
-FEWEST = 20
-"""Held-out windows, to compare with."""
+FEWEST, SHORTEST = 20, 10
+"""Held-out windows to compare with; where there is little text they are shorter, to so many tokens
+at least."""
 ROWS = 16
 """Places of a long text that are read side by side."""
 SHOWN = (0.0, 0.05, 0.5, 0.95, 1.0)
@@ -87,10 +88,10 @@ def held_out_surprise(
     assert isinstance(task, LanguageModelTask)
     check_split(split, task.splits)
     text = torch.cat(texts_of(task.evaluated[split]))
-    window = WINDOW.get(posterior.vocabulary.level, 200)
-    if len(text) < FEWEST * window:
-        raise LangevinError(f"expected {FEWEST} windows of {window} tokens in the {split} split to "
-                            f"compare with, it has {len(text)} tokens; name a longer split")
+    window = min(WINDOW.get(posterior.vocabulary.level, 200), len(text) // FEWEST)
+    if window < SHORTEST:
+        raise LangevinError(f"expected {FEWEST} windows of {SHORTEST} tokens in the {split} split "
+                            f"to compare with, it has {len(text)} tokens; name a longer split")
     read = read_windows(posterior.pool(), text, window, tokens, progress, disagreement=False)
     return split, window, read.nll
 
