@@ -16,6 +16,7 @@ from ..predict.load import open_as
 from ..predict.results import Continuation, MeasuredText
 from ..report.controls import show_controls
 from ..report.explanation import (
+    disagreement_in_words,
     draw_explanation,
     explanation_table,
     rows_of,
@@ -68,6 +69,7 @@ def explain(
         print(json.dumps(result.to_dict()))
     else:
         screen.print(explanation_table(str(folder), result, parts))
+        screen.print(disagreement_in_words(result), soft_wrap=True)
 
 
 @app.command(epilog=example('langevin score runs/my "the snow lay deep" --file letter.txt'))

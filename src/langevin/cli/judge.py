@@ -114,6 +114,8 @@ def show_evaluation(result: Evaluation) -> None:
     for sheet in sheets:
         screen.print(text_table(sheet))
     screen.print(gain_in_words(result), soft_wrap=True)
+    if result.verdict:
+        screen.print(result.verdict, soft_wrap=True)
     say_unknown(result.averaged.unknown_share or 0.0)
     if unfinished := unfinished_in_words(result):
         messages.print(unfinished, style="yellow", soft_wrap=True)

@@ -173,7 +173,10 @@ def say_gain(folder: Path, quiet: bool, task: Task | None = None) -> None:
         posterior = open_posterior(folder, progress=progress)
         if task is not None:
             posterior.data = task  # which need not be read again
-        screen.print(gain_in_words(posterior.evaluate("valid", progress=progress)), soft_wrap=True)
+        result = posterior.evaluate("valid", progress=progress)
+    for said in (gain_in_words(result), result.verdict):
+        if said:
+            screen.print(said, soft_wrap=True)
 
 
 def say_next(folder: Path, *commands: str) -> None:

@@ -53,6 +53,17 @@ class SuccessiveBatches:
         return joined
 
     @property
+    def texts(self) -> list[Tensor]:
+        """What is read from beginning to end: the first token of each is given, the others are
+        observed. Joined they are the targets, stream after stream, and the tail.
+
+        Streams that follow one another are one text; those of char-rnn's split are not.
+        """
+        if bool((self.streams[:-1, -1] == self.streams[1:, 0]).all()):
+            return [torch.cat([self.sequence, self.tail])]
+        return [*self.streams[:-1], torch.cat([self.streams[-1], self.tail])]
+
+    @property
     def rest(self) -> Tensor:
         """The end of the last stream and the tail, [1, tail + 1], to be read on from there."""
         return torch.cat([self.streams[-1, -1:], self.tail])[None].long()

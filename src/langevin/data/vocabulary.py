@@ -225,6 +225,16 @@ class Vocabulary:
             text = text.replace(end, "\n")
         return text.encode()
 
+    def byte_count(self, numbers: Tensor) -> int | None:
+        """Of how many bytes this text was; None of words and of unknown characters, which cannot be
+        turned back into what was read."""
+        if self.level == "byte":
+            return numbers.numel()
+        if self.level == "word" or (self.unknown is not None and (numbers == self.unknown).any()):
+            return None
+        sizes = torch.tensor([len(token.encode()) for token in self.tokens])
+        return int(sizes[numbers.long()].sum())
+
     def pieces(
         self, numbers: Tensor | Iterable[int], unknown: Mapping[int, str] | None = None
     ) -> list[str]:

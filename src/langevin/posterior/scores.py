@@ -65,3 +65,15 @@ class SampleScores(Result):
     step: int | None = None
     """Of one sample."""
     samples: int = 1
+
+
+@dataclass(frozen=True)
+class ComparedScores(Result):
+    """A line of a table: one network, a member of a pool, the pool."""
+
+    name: str
+    scores: Scores
+    gain: float | None = None
+    """Nats per item by which it is ahead of the first line; above 0 it is better."""
+    gain_error: float | None = None
+    """Standard error of that, paired over items; of a text over blocks of it."""

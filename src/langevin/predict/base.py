@@ -5,7 +5,7 @@ The data of its training are opened only by what asks about a split, and then on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -95,10 +95,28 @@ class Posterior:
         `masks` averages that many dropout masks of the last sample instead of the samples. `see` is
         shown the log-probabilities of each sample.
         """
-        return evaluate_samples(
+        each, keep = list[Tensor](), self.pools and not masks
+
+        def look(log_probs: Tensor) -> None:
+            see(log_probs)
+            if keep:
+                each.append(log_probs)
+
+        result = evaluate_samples(
             self.opened, self.data, self.model, split, text=text, curve=curve, masks=masks,
-            middle=middle, student=student, see=see, progress=progress,
+            middle=middle, student=student, see=look, progress=progress,
         )  # fmt: skip
+        return self.with_members(result, each) if keep else result
+
+    @property
+    def pools(self) -> bool:
+        """Whether other members join the samples."""
+        return False
+
+    def with_members(self, result: Evaluation, each: Sequence[Tensor]) -> Evaluation:
+        """An evaluation of samples, of which `each` has the log-probabilities, with the other
+        members and the pool."""
+        return result
 
     def __len__(self) -> int:
         """How many samples are averaged."""

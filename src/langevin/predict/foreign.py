@@ -19,7 +19,6 @@ from ..posterior.mixture import log_mixture, mixture
 from ..posterior.pool import Pool
 from ..process import SILENT, Progress
 from ..store.members import read_members_record
-from ..tasks.counting import texts_of
 from ..tasks.language_model import LanguageModelTask
 from .language import PROBABILITIES, LanguagePosterior
 from .results import Foreignness, ForeignWindow
@@ -87,7 +86,7 @@ def held_out_surprise(
     task = posterior.data
     assert isinstance(task, LanguageModelTask)
     check_split(split, task.splits)
-    text = torch.cat(texts_of(task.evaluated[split]))
+    text = torch.cat(task.evaluated[split].texts)
     window = min(WINDOW.get(posterior.vocabulary.level, 200), len(text) // FEWEST)
     if window < SHORTEST:
         raise LangevinError(f"expected {FEWEST} windows of {SHORTEST} tokens in the {split} split "

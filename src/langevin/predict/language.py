@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -22,14 +23,14 @@ from ..posterior.ensemble_reader import EnsembleReader
 from ..posterior.mixture import log_mixture, mixture, part_spread
 from ..posterior.pool import Member, Pool
 from ..posterior.scores import Scores
+from ..store.members import COUNTED, NETWORK, Members, has_members, read_members
 from .base import Posterior
 from .generation import Drawing, letters
-from .results import TextScore, TokenScore
+from .pooled import add_pool
+from .results import Evaluation, TextScore, TokenScore
 
 log = logging.getLogger(__name__)
 
-NETWORK = "network"
-"""The name of the samples among the members."""
 PROBABILITIES = 1 << 22
 """Of all parts and tokens, held at once while a text is scored: 32 MB, a few times."""
 CHUNK = 1 << 16
@@ -44,7 +45,23 @@ class LanguagePosterior(Posterior):
     def members(self, adapt: bool = False) -> list[Member]:
         """What foresees tokens, the network first; with `adapt` each for a text to learn from."""
         network = EnsembleReader(self.ensemble, len(self.vocabulary), self.vocabulary.start)
-        return [Member(NETWORK, network)]
+        if self.beside is None:
+            return [Member(NETWORK, network)]
+        weights = self.beside.record.weights
+        counts = Member(COUNTED, self.beside.counts.reader(adapt=adapt), weights[COUNTED])
+        return [Member(NETWORK, network, weights[NETWORK]), counts]
+
+    @cached_property
+    def beside(self) -> Members | None:
+        """What the folder holds beside the samples."""
+        return read_members(self.path, self.vocabulary)
+
+    @property
+    def pools(self) -> bool:
+        return has_members(self.path)
+
+    def with_members(self, result: Evaluation, each: Sequence[Tensor]) -> Evaluation:
+        return add_pool(result, self.opened, self.data, self.model, each)
 
     def reader(self, adapt: bool = False) -> Reader:
         """What foresees the next token, and reads on.
@@ -86,9 +103,9 @@ class LanguagePosterior(Posterior):
         columns = [column for piece in torch.split(tokens, width) for column in told_of(pool, piece)]
         names = self.vocabulary.pieces(spelled.tokens)[1:]
         rows = [
-            TokenScore(name, math.exp(log_p), std, entropy, information, parts,
+            TokenScore(name, math.exp(log_p), std, entropy, information, between, parts,
                        spelled.unknown.get(at))
-            for at, (name, (log_p, (std, entropy, information), parts))
+            for at, (name, (log_p, (std, entropy, information, between), parts))
             in enumerate(zip(names, columns, strict=True), 1)
         ]  # fmt: skip
         whole = text_scores(self.vocabulary, tokens, math.fsum(log_p for log_p, *_ in columns), raw)
@@ -123,7 +140,7 @@ class LanguagePosterior(Posterior):
         each = pool.foresee()[:, 0]
         said = mixture(each, pool.weights[:, 0], pool.sizes)
         p, std = said.log_probs.exp(), part_spread(each, pool.weights, pool.sizes).std
-        known = (float(said.entropy), float(said.mutual_information))
+        known = (float(said.entropy), float(said.mutual_information), float(said.between))
         return [
             TokenScore(self.vocabulary.token_text(number), float(p[number]), float(std[number]),
                        *known, parts=tuple(each[:, number].exp().tolist()))
@@ -162,13 +179,14 @@ class LanguagePosterior(Posterior):
 
 
 def told_of(pool: Pool, tokens: Tensor) -> Iterable[tuple[float, list[float], tuple[float, ...]]]:
-    """Of each token: log p̄; std, entropy and mutual information; p by part."""
+    """Of each token: log p̄; std, entropy and what parts and members disagree about; p by part."""
     each = pool.foresee_along(tokens[None])[:, 0]
     weights = pool.read_with[:, 0]
     said = mixture(each, weights, pool.sizes)
     observed = each.gather(-1, tokens.long().expand(len(each), -1)[..., None])[..., 0]
     spread = part_spread(observed, weights, pool.sizes)
-    numbers = torch.stack([spread.std, said.entropy, said.mutual_information], 1)
+    told = [spread.std, said.entropy, said.mutual_information, said.between]
+    numbers = torch.stack(told, 1)
     parts = map(tuple, observed.exp().T.tolist())
     return zip(log_mixture(observed, weights).tolist(), numbers.tolist(), parts, strict=True)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..posterior.scores import Result, SampleScores, Scores
+from ..posterior.scores import ComparedScores, Result, SampleScores, Scores
 from ..tasks.base import UncertainItem
 
 
@@ -25,6 +25,8 @@ class TokenScore(Result):
     """H[p̄] of all that could have come here."""
     mutual_information: float
     """As much of the entropy as the parts disagree about."""
+    between_members: float
+    """Of that what the members of the pool disagree about; the rest is within the samples."""
     parts: tuple[float, ...] = ()
     """Its probability by each part: a sample, or another member of a pool."""
     word: str | None = None
@@ -184,6 +186,12 @@ class Evaluation(Result):
     pooled: Scores | None = None
     adapted: Scores | None = None
     members: dict[str, Scores] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    """Of the members of the pool, by validation."""
+    compared: tuple[ComparedScores, ...] = ()
+    """One network, the members, the pool, each with its gain over that network."""
+    verdict: str | None = None
+    """Which of them is better, and by how much, in one sentence."""
     gain: float | None = None
     """nll of the best single sample less that of the average: above 0, averaging helped."""
     gain_error: float | None = None

@@ -36,7 +36,23 @@ def rows_of(score: TextScore, parts: int) -> Rows:
     samples = choose(list(range(score.samples)), "thinned", min(parts, score.samples))
     numbers = [*samples, *range(score.samples, len(score.labels))]
     rows = [(score.labels[n], [token.parts[n] for token in score.tokens]) for n in numbers]
-    return [*rows, ("average", [token.p for token in score.tokens])]
+    if len(score.labels) > score.samples:
+        means = [sum(token.parts[: score.samples]) / score.samples for token in score.tokens]
+        rows.insert(len(samples), (f"average of {score.samples}", means))
+    name = "pool" if len(score.labels) > score.samples else "average"
+    return [*rows, (name, [token.p for token in score.tokens])]
+
+
+def disagreement_in_words(score: TextScore) -> str:
+    """How much of the uncertainty the parts disagree about, and who with whom."""
+    count = len(score.tokens)
+    entropy = sum(token.entropy for token in score.tokens) / count
+    between = sum(token.between_members for token in score.tokens) / count
+    within = sum(token.mutual_information for token in score.tokens) / count - between
+    whole = f"Of {entropy:.3f} nats of entropy a token, {between + within:.3f} are disagreement"
+    if len(score.labels) == score.samples:
+        return f"{whole} of the samples."
+    return f"{whole}: {between:.3f} between the members, {within:.3f} within the samples."
 
 
 def tokens_of(score: TextScore) -> list[str]:

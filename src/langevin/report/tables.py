@@ -59,6 +59,8 @@ def evaluation_tables(result: Evaluation) -> list[ResultTable]:
     heat = "" if result.temperature is None else f", temperature {result.temperature:g}"
     title = f"{result.run} on {result.split}, {result.why}{heat}"
     models, chains = models_of(result), chains_of_result(result)
+    if result.compared:
+        return [compared_table(title, result, chains)]
     names = metrics_of(models)
     if len(names) <= MANY:
         *alone, whole = models.items()
@@ -82,6 +84,27 @@ def models_of(result: Evaluation) -> dict[str, dict[str, float]]:
         shown[name_of_last(result.how)] |= words.last
         shown[whole] |= words.averaged
     return shown
+
+
+def compared_table(title: str, result: Evaluation, chains: Models) -> ResultTable:
+    """The members of a pool and the pool, each with its gain over one network."""
+    last = name_of_last(result.how)
+    lines = {last: result.last.present(), **chains}
+    lines |= {line.name: line.scores.present() for line in result.compared}
+    names = metrics_of(lines)
+    gains = {line.name: signed(line.gain, line.gain_error) for line in result.compared}
+    rows = tuple((label, *(cell(numbers, name) for name in names), gains.get(label, ""))
+                 for label, numbers in lines.items())  # fmt: skip
+    first = result.compared[0].name
+    columns = ("model", *(heading(name, result.unit) for name in names), f"gain over {first}")
+    return ResultTable(title, columns, rows)
+
+
+def signed(gain: float | None, error: float | None) -> str:
+    """Nats, above 0 where it is better, with the standard error."""
+    if gain is None:
+        return ""
+    return f"{gain:+.4f}" + ("" if error is None else f" ± {error:.4f}")
 
 
 def chains_of_result(result: Evaluation) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""The text of a language model as counts take it: whole, in order, not as streams side by side."""
+"""Counts of the text of a language model: learnt from its splits, and read over them in order."""
 
 from __future__ import annotations
 
@@ -7,24 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..data.batching import SuccessiveBatches
 from ..models.counts import Counts, OrderChoice, choose_order
 from .language_model import LanguageModelTask
 
 ORDERS = {"byte": (3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16), "word": (2, 3, 4, 5, 6, 7)}
 """Tried by level, from the lowest up, until validation is foreseen worse; characters as bytes."""
-
-
-def texts_of(batches: SuccessiveBatches) -> list[Tensor]:
-    """The texts of a split: the first token of each is given, the others are foreseen.
-
-    Joined, these are the tokens of `log_probs`, in its order. Streams that follow one another are
-    one text; those of char-rnn's split are not.
-    """
-    streams, tail = batches.streams, batches.tail
-    if bool((streams[:-1, -1] == streams[1:, 0]).all()):
-        return [torch.cat([batches.sequence, tail])]
-    return [*streams[:-1], torch.cat([streams[-1], tail])]
 
 
 def learn_counts(task: LanguageModelTask, order: int, memory: int) -> Counts:
@@ -35,7 +22,7 @@ def learn_counts(task: LanguageModelTask, order: int, memory: int) -> Counts:
 
 
 def count_split(counts: Counts, task: LanguageModelTask, split: str) -> None:
-    for text in texts_of(task.evaluated[split]):
+    for text in task.evaluated[split].texts:
         counts.add(text)
 
 
@@ -45,7 +32,7 @@ def counted_log_probs(
     """log p of every observed token of a split, as `log_probs` has them; with `adapt` the counts go
     on counting from its beginning to its end."""
     reader, pieces = counts.reader(adapt=adapt), list[Tensor]()
-    for text in texts_of(task.evaluated[split]):
+    for text in task.evaluated[split].texts:
         if not adapt:
             reader.begin(1)
         pieces.append(reader.read(text[None])[0, 0, 1:])
@@ -56,7 +43,7 @@ def choose_counts(task: LanguageModelTask, memory: int) -> OrderChoice:
     """Counts of the training text at the order that foresees validation best."""
     orders = ORDERS.get(task.vocabulary.level, ORDERS["byte"])
     return choose_order(
-        texts_of(task.evaluated["train"]), texts_of(task.evaluated["valid"]),
+        task.evaluated["train"].texts, task.evaluated["valid"].texts,
         len(task.vocabulary), orders, start=[task.vocabulary.start], memory=memory,
     )  # fmt: skip
 

@@ -49,7 +49,7 @@ class LanguageModelTask:
             self.training = RandomBatches(self.training.sequence, data.batch_size, data.window, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
         self.facts = {"data_sha256": sha256, "num_data": self.num_data}
-        self.unknown = dict[str, float]()
+        self.unknown, self.bytes = dict[str, float](), dict[str, int | None]()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -90,6 +90,8 @@ class LanguageModelTask:
         if len(sequence) < 2:
             raise LangevinError(f"expected at least 2 tokens to score, got {len(sequence)}; use a longer text")
         self.evaluated |= batches_of_splits({"text": sequence}, self.data.batch_size, self.data.window)
+        for known in (self.unknown, self.bytes):
+            known.pop("text", None)
         return "text"
 
     def add_training(self, tokens: Tensor) -> None:
@@ -154,13 +156,22 @@ class LanguageModelTask:
         return f"{self.vocabulary.token_text(token)!r}, token {place + 1:,}"
 
     def scores(self, log_probs: Tensor, split: str) -> Scores:
-        """Mean negative log-likelihood per token in nats, and its exponential."""
-        nll = -log_probs.double().mean().item()
+        """Mean negative log-likelihood per token in nats, its exponential, and bits of a byte."""
+        nll, tokens = -log_probs.double().mean().item(), log_probs.numel()
+        read = self.byte_count(split)
         return Scores(
-            nll, log_probs.numel(), perplexity=math.exp(min(nll, 700.0)),
-            bits_per_byte=nll / math.log(2) if self.vocabulary.level == "byte" else None,
+            nll, tokens, perplexity=math.exp(min(nll, 700.0)),
+            bits_per_byte=nll * tokens / math.log(2) / read if read else None,
             unknown_share=self.unknown_share(split),
         )  # fmt: skip
+
+    def byte_count(self, split: str) -> int | None:
+        """Of the observed tokens of a split; None where they cannot be turned back into bytes."""
+        batches = self.evaluated[split]
+        if split not in self.bytes:
+            seen = torch.cat([batches.streams[:, 1:].flatten(), batches.tail])
+            self.bytes[split] = self.vocabulary.byte_count(seen)
+        return self.bytes[split]
 
     def unknown_share(self, split: str) -> float | None:
         """Of the words or characters of a split, those that are <unk>; None of bytes."""

@@ -1,0 +1,162 @@
+"""Samples and counts over one split: what each member says of every token, and the pool of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from ..models.counts import Counts
+from ..posterior.average import LogMean
+from ..posterior.mixture import log_mixture, paired_gain
+from ..posterior.scores import ComparedScores
+from ..posterior.switching import follow
+from ..recipe import TextData
+from ..store.members import COUNTED, NETWORK, read_members
+from ..tasks import Task
+from ..tasks.counting import counted_log_probs, learn_counts
+from ..tasks.language_model import LanguageModelTask
+from .evaluation import best_by_validation
+from .opened import Opened
+from .results import Evaluation
+
+AT_ONCE = 1 << 16
+"""Tokens whose weights are followed at once."""
+CLEAR, LEAST = 1.96, 5e-5
+"""Standard errors, and nats in any case, from which on a difference is told as one."""
+POOL, READING_ON = "pool", ", reading on"
+"""Names of lines."""
+
+
+@dataclass(frozen=True)
+class PooledTokens:
+    """log p of every observed token of a split, [tokens], by member and together."""
+
+    network: Tensor
+    counts: Tensor
+    counts_reading_on: Tensor
+    """By the counts alone, which go on counting."""
+    pooled: Tensor
+    adapted: Tensor
+    """By the pool, whose counts go on counting while the weights of all parts follow the text."""
+    weights: dict[str, float]
+
+
+def pool_tokens(
+    folder: Path, task: LanguageModelTask, split: str, each: Sequence[Tensor]
+) -> PooledTokens | None:
+    """What `each` sample says of the tokens of a split, pooled with the run's counts.
+
+    None where a run has no counts, and for the text that they were learnt from. Validation is
+    foreseen by counts that have not seen it.
+    """
+    found = read_members(folder, task.vocabulary) if split != "train" else None
+    if found is None:
+        return None
+    counts = found.counts
+    if split == "valid":
+        assert isinstance(task.recipe.data, TextData)
+        memory = task.recipe.data.counts_megabytes << 20
+        counts = learn_counts(task, found.record.asked_order, memory)
+    return pool_parts(each, counts, found.record.weights, task, split)
+
+
+def pool_parts(
+    each: Sequence[Tensor], counts: Counts, weights: dict[str, float], task: LanguageModelTask,
+    split: str,
+) -> PooledTokens:  # fmt: skip
+    mean = LogMean()
+    for log_p in each:
+        mean.add(log_p)
+    network = mean.value().double()
+    static = counted_log_probs(counts, task, split)
+    reading_on = counted_log_probs(counts, task, split, adapt=True)
+    shares = torch.tensor([weights[NETWORK], weights[COUNTED]], dtype=torch.float64)
+    parts = len(each)
+    prior = torch.cat([shares[:1].repeat(parts) / parts, shares[1:]])
+    return PooledTokens(
+        network, static, reading_on, log_mixture(torch.stack([network, static]), shares),
+        follow_parts([*each, reading_on], prior), weights,
+    )  # fmt: skip
+
+
+def follow_parts(each: Sequence[Tensor], prior: Tensor) -> Tensor:
+    """log p̄ of each token by a mixture whose weights follow what was read before it."""
+    pieces, now = list[Tensor](), None
+    for columns in zip(*(torch.split(log_p, AT_ONCE) for log_p in each), strict=True):
+        log_p = torch.stack([column.double() for column in columns])
+        trace, now = follow(log_p, prior, now)
+        pieces.append(log_mixture(log_p, trace))
+    return torch.cat(pieces)
+
+
+def add_pool(
+    result: Evaluation, opened: Opened, task: Task, model: nn.Module, each: Sequence[Tensor]
+) -> Evaluation:
+    """The evaluation of samples, with the other members of the run and the pool.
+
+    `each` has the log-probabilities of the samples that were averaged.
+    """
+    if not isinstance(task, LanguageModelTask):  # of a student that has just learnt
+        return result
+    tokens = pool_tokens(opened.path, task, result.split, each)
+    if tokens is None:
+        return result
+    one = one_network(opened, task, model, result.split, each)
+    lines = compare_lines(tokens, task, result.split, len(each), one)
+    scores = {line.name: line.scores for line in lines}
+    return replace(
+        result, pooled=scores[POOL], adapted=scores[POOL + READING_ON],
+        members={NETWORK: result.averaged, COUNTED: scores[COUNTED]}, weights=tokens.weights,
+        compared=lines, verdict=say_better(tokens),
+    )  # fmt: skip
+
+
+def one_network(
+    opened: Opened, task: LanguageModelTask, model: nn.Module, split: str, each: Sequence[Tensor]
+) -> tuple[str, Tensor]:
+    """What the others are compared with: the best sample by validation, or the last."""
+    best = best_by_validation(opened)
+    if best is None:
+        return "last sample", each[-1]
+    known = {(sample.chain, sample.step): log_p
+             for sample, log_p in zip(opened.chosen.samples, each, strict=True)}
+    if (best.chain, best.step) not in known:
+        best.load_into(model)
+        known[best.chain, best.step] = task.log_probs(model, split)
+    return "one network", known[best.chain, best.step]
+
+
+def compare_lines(
+    tokens: PooledTokens, task: LanguageModelTask, split: str, samples: int,
+    one: tuple[str, Tensor],
+) -> tuple[ComparedScores, ...]:  # fmt: skip
+    """Each model with its gain over one network, which comes first."""
+    lines = [
+        (f"average of {samples}", tokens.network), (COUNTED, tokens.counts),
+        (POOL, tokens.pooled), (COUNTED + READING_ON, tokens.counts_reading_on),
+        (POOL + READING_ON, tokens.adapted),
+    ]  # fmt: skip
+    name, base = one
+    return (
+        ComparedScores(name, task.scores(base, split)),
+        *(ComparedScores(name, task.scores(log_p, split), *paired_gain(-log_p, -base))
+          for name, log_p in lines),
+    )  # fmt: skip
+
+
+def say_better(tokens: PooledTokens) -> str:
+    """One sentence: is the pool worth it, or does a member foresee as well by itself?"""
+    alone = {"the average of the samples": tokens.network, "counts": tokens.counts}
+    name = max(alone, key=lambda member: float(alone[member].mean()))
+    gain, error = paired_gain(-tokens.pooled, -alone[name])
+    by = f"{abs(gain):.4f}" + ("" if error is None else f" ± {error:.4f}") + " nats a token"
+    if abs(gain) < max(LEAST, CLEAR * (error or 0.0)):
+        return f"The pool foresees no better than {name} alone: {by} are between them."
+    if gain > 0:
+        return f"The pool foresees better than its best member alone, {name}, by {by}."
+    verb = "foresees" if name.startswith("the") else "foresee"
+    return f"{name[0].upper()}{name[1:]} alone {verb} better than the pool, by {by}."
