@@ -67,25 +67,13 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Run what is missing of a table or figure of the paper, and print it with the paper's numbers."""
-    if quick and results is not None:
-        raise LangevinError(f"quick numbers are kept with their runs, got --results {results}; leave it out")
-    out = out.with_name(f"{out.name}-quick") if quick else out
-    results = out if quick else results or Path("results")
-    if results.exists() and not results.is_dir():
-        raise LangevinError(f"expected a folder of recorded numbers at {results}, got a file; name another --results")
+    out, results = folders(out, results, quick=quick)
     if target is None:
-        if precision is not None:
-            raise LangevinError(f"the list of targets has no precision, got --precision {precision}; name a target")
-        if cells is not None:
-            raise LangevinError(f"cells are those of a target, got --cells {cells!r} without one; name it, e.g. "
-                                f"'python -m paper sentences --cells {cells!r}'")
+        refuse_without_target(precision, cells)
         show_targets(out, results, seeds, quick, as_json)
         return
     chosen = target_named(target)
-    asked = tuple(filter(None, (cell.strip() for cell in (cells or "").split(","))))
-    if cells is not None and not asked:
-        raise LangevinError(f"expected names of cells, got --cells {cells!r}; choose from {', '.join(chosen.cells)}, "
-                            f"or leave it out to run all")
+    asked = named_cells(chosen, cells)
     runs = chosen.runs(asked, seeds or chosen.usual_seeds(quick=quick), quick)
     failed: dict[str, str] = {}
     if not dry:
@@ -99,6 +87,39 @@ def reproduce(
         if chosen.name in FIGURES and not failed:
             messages.print(f"drawn: {draw_figure(chosen.name, out, results, quick=quick)}", soft_wrap=True)
     show_target(chosen, results, quick, as_json)
+    say_failed(failed)
+
+
+def folders(out: Path, results: Path | None, *, quick: bool) -> tuple[Path, Path]:
+    """Of the runs and of the recorded numbers; quick ones have a folder of their own."""
+    if quick and results is not None:
+        raise LangevinError(f"quick numbers are kept with their runs, got --results {results}; leave it out")
+    out = out.with_name(f"{out.name}-quick") if quick else out
+    results = out if quick else results or Path("results")
+    if results.exists() and not results.is_dir():
+        raise LangevinError(f"expected a folder of recorded numbers at {results}, got a file; name another --results")
+    return out, results
+
+
+def refuse_without_target(precision: str | None, cells: str | None) -> None:
+    """What means nothing for the list of targets."""
+    if precision is not None:
+        raise LangevinError(f"the list of targets has no precision, got --precision {precision}; name a target")
+    if cells is not None:
+        raise LangevinError(f"cells are those of a target, got --cells {cells!r} without one; name it, e.g. "
+                            f"'python -m paper sentences --cells {cells!r}'")
+
+
+def named_cells(target: Target, cells: str | None) -> tuple[str, ...]:
+    """The names or patterns that were asked for; none: all cells."""
+    asked = tuple(filter(None, (cell.strip() for cell in (cells or "").split(","))))
+    if cells is not None and not asked:
+        raise LangevinError(f"expected names of cells, got --cells {cells!r}; choose from {', '.join(target.cells)}, "
+                            f"or leave it out to run all")
+    return asked
+
+
+def say_failed(failed: dict[str, str]) -> None:
     for name, why in failed.items():
         messages.print(f"{name} failed: {why}", style="red", soft_wrap=True)
     if failed:

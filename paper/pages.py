@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from langevin.errors import LangevinError
-from langevin.posterior.uncertainty import STATISTICS
 
 from .figures import FOLDER, is_drawn, kept_numbers
-from .numbers import Number, Recorded, load, read_result
+from .layout import DIGITS, markdown, show
+from .numbers import Recorded, load, read_result
 from .questions import COMPARED
+from .sentence_tables import MORE_TABLES
 from .tables import (
     FOUR_WAYS,
     ablation_order,
     ablation_rows,
     alternative_rows,
-    calibration_rows,
     cell_rows,
     claims,
     column_rows,
-    rejection_rows,
-    rejection_summary,
     time_rows,
 )
 from .targets import CORE, TARGETS, Target, minutes_of
 
-DIGITS = {"nll": 4, "perplexity": 2, "error": 2}
 NOTE = (
     "Last sample: the weights at the end of the run. Best sample: the one that the validation split prefers, as early "
     "stopping would: by its error for the error, by its nll for all else. Average: probabilities averaged over all "
@@ -56,17 +52,6 @@ ABLATION = (
     "overfitted by then). Best sample: the weights that validation would keep. The paper's numbers for Penn Treebank "
     "are those of neither half of its Table 3."
 )
-
-
-def markdown(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    head = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
-    return "\n".join(head + [f"| {' | '.join(line)} |" for line in lines])
-
-
-def show(number: Number | float | None, digits: int) -> str:
-    if number is None:
-        return "—"
-    return number.text(digits) if isinstance(number, Number) else f"{number:.{digits}f}"
 
 
 def table_of(target: Target, recorded: Recorded) -> str:
@@ -203,57 +188,6 @@ def alternatives_table(target: Target, recorded: Recorded) -> str:
     return markdown(("method", "run", "networks at test time", "precision", *target.metrics), lines)
 
 
-def calibration_table(target: Target, recorded: Recorded) -> str:
-    lines = [
-        (f"`{row['cell']}`", row["way"], show(row["nll"], 3), show(row["brier"], 3), show(row["ece"], 3))
-        for row in calibration_rows(target, recorded)
-    ]
-    return markdown(("run", "predicts by", "nll", "Brier", "ECE"), lines) if lines else ""
-
-
-def rejection_table(target: Target, recorded: Recorded) -> str:
-    """Areas in thousandths; the least of a row stands out."""
-    lines = []
-    for row in rejection_rows(target, recorded):
-        means = [number.mean for number in row["aurc"].values()]
-        areas = [f"**{1000 * mean:.1f}**" if mean == min(means) else f"{1000 * mean:.1f}" for mean in means]
-        coverage = "—" if row["coverage"] is None else f"{row['coverage'].mean:.2f}"
-        lines.append((f"`{row['cell']}`", *areas, f"{row['promised']} of {row['runs']}", coverage,
-                      f"{row['held']} of {row['promised']}"))
-    columns = ("run", *(name.replace("_", " ") for name in STATISTICS), "risk 0.05 promised", "mean coverage", "held")
-    return markdown(columns, lines) if lines else ""
-
-
-def rejection_summary_table(target: Target, recorded: Recorded) -> str:
-    lines = [
-        (row["set"], *(show(ratio, 2) for ratio in row["excess"].values()), f"{row['promised']} of {row['runs']}",
-         f"{row['held']} of {row['promised']}")
-        for row in rejection_summary(target, recorded)
-    ]
-    columns = ("set", *(name.replace("_", " ") for name in STATISTICS), "risk 0.05 promised", "held")
-    return markdown(columns, lines) if lines else ""
-
-
-def outside_table(target: Target, recorded: Recorded) -> str:
-    """How well each statistic tells sentences of another kind from those of the run, by each way to predict."""
-    lines = [
-        (f"`{run}`", way, *(show(areas.get(name), 3) for name in STATISTICS))
-        for runs in (recorded.get(name, []) for name in target.beside)
-        for run, told in (runs[0].items() if runs else ()) if isinstance(told, dict)
-        for way, areas in told["outside"]["auroc"].items()
-    ]
-    return markdown(("run", "predicts by", *(name.replace("_", " ") for name in STATISTICS)), lines) if lines else ""
-
-
-MORE_TABLES = {
-    "sentences": {
-        "Calibration on the test sentences": calibration_table,
-        "Which statistic rejects best: 1000 × area under the test risk-coverage curve, less is better": rejection_table,
-        "The same by set: area over that of the best statistic, geometric mean of the methods": rejection_summary_table,
-        "Out of domain: MR's sentences told from TREC's, area under the ROC curve (`langevin calibrate RUN --outside "
-        "mr`)": outside_table,
-    },
-}
 OTHER_TABLES = {"ablation": ablation_table, "time": time_table}
 
 

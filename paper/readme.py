@@ -8,7 +8,8 @@ from typing import Any
 from langevin.errors import LangevinError
 
 from .numbers import better, load, ours
-from .pages import DIGITS, markdown, refuse_quick, show
+from .layout import DIGITS, markdown, show
+from .pages import refuse_quick
 from .targets import TARGETS, Target
 
 Runs = list[dict[str, Any]]

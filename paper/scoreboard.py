@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from .numbers import better, load
-from .pages import DIGITS, answer_of, markdown, refuse_quick, show
+from .layout import DIGITS, markdown, show
+from .pages import answer_of, refuse_quick
 from .readme import METRICS, between_marks
 from .tables import claims, column_rows
 from .targets import TARGETS, Target

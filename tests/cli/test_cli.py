@@ -53,11 +53,11 @@ def test_evaluate_json_has_the_promised_keys(cli, finished_run):
     code, printed, _ = cli("evaluate", finished_run, *selection, "--json")
     assert code == 0
     result = json.loads(printed)
-    assert {"task", "split", "select", "samples", "single", "averaged"} <= set(result)
-    assert (result["task"], result["split"], result["select"], result["samples"]) == (
+    assert {"task", "split", "how", "samples", "last", "averaged"} <= set(result)
+    assert (result["task"], result["split"], result["how"], result["samples"]) == (
         "language-model", "test", "thinned", 2)
     assert result["averaged"]["nll"] > 0
-    assert result["single"]["nll"] > 0
+    assert result["last"]["nll"] > 0
 
 
 @pytest.mark.parametrize("command", [["show"], ["generate", "--length", "5"]])
@@ -138,7 +138,7 @@ def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
         (["train", "demo", "--device", "abacus"], "'abacus' is not available"),
         (["resume", "nowhere"], "expected a run folder at nowhere, found nothing"),
         (["show", "."], "no run in it"),
-        (["evaluate", "nowhere"], "expected a run folder"),
+        (["evaluate", "nowhere"], "a run at nowhere, found nothing"),
         (["frobnicate"], "frobnicate"),
         (["generate"], "DIR"),
         (["generate", "nowhere", "--samples", "0"], "greater than or equal to 1"),
@@ -181,7 +181,7 @@ def test_a_byte_model_reads_every_text(cli, finished_run, tmp_path):
     path.write_text("ἄνδρα μοι ἔννεπε")
     code, printed, _ = cli("evaluate", finished_run, "--text", path, "--json")
     assert code == 0
-    assert json.loads(printed)["averaged"]["tokens"] == len(path.read_bytes()) - 1
+    assert json.loads(printed)["averaged"]["items"] == len(path.read_bytes()) - 1
 
 
 @pytest.mark.parametrize("name", ["pipe", "x" * 300, "/dev/zero"])

@@ -14,6 +14,7 @@ import pytest
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
 from langevin.store.folder import RECIPE, RunFolder
+from paper.numbers import read_result
 from paper.folds import EVALUATION, cross_validate, plan, spread
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
 
@@ -56,7 +57,7 @@ def test_folds_are_trained_evaluated_kept_and_not_run_again(small, tmp_path):
     begun, ended = ([(out / f"fold-{k}" / name).stat().st_mtime_ns for k in range(2)] for name in (RECIPE, EVALUATION))
     assert max(begun) < min(ended)  # side by side
     assert (result["count"], result["over"], result["failed"]) == (2, "folds", [])
-    kept = [json.loads((out / f"fold-{k}" / "evaluation.json").read_text()) for k in range(2)]
+    kept = [read_result(out / f"fold-{k}" / "evaluation.json") for k in range(2)]
     for kind in ("single", "averaged"):
         for name in ("error", "nll", "ece", "brier"):
             values = [k["test"][kind][name] for k in kept]

@@ -7,7 +7,7 @@ import scipy.stats
 
 from langevin.errors import LangevinError
 from langevin.posterior.uncertainty import STATISTICS
-from paper.numbers import Number, load, ours, value_of
+from paper.numbers import OF_A_RUN, Number, load, ours, read_result, value_of
 from paper.pages import not_run, page, table_of
 from paper.readme import BEGIN, END, refresh
 from paper.scoreboard import refresh_findings, scoreboard
@@ -259,3 +259,18 @@ def test_statistics_are_compared_by_the_ratio_of_their_areas(tmp_path):
     assert told["trec"] == [1, pytest.approx(4)]
     assert told["cr"] == [None, None]
     assert told["all"] == [pytest.approx(2), pytest.approx(2)]
+
+
+def test_records_in_fractions_read_as_those_in_per_cent(tmp_path):
+    scores = {"nll": 0.5, "error": 0.25, "brier": 0.3, "ece": 0.1, "items": 8}
+    split = {"last": scores, "averaged": scores, "each": [{"step": 3, "chain": 0, **scores}],
+             "curve": {"forward": [0.25]}}
+    record = {"format": 2, "chosen": {"score": "error", "valid": 0.25, "test": 0.125}, "seconds": 120.0,
+              "valid": split, "test": split, "temperature": 1.0, "recipe": {}, "samples": 1}
+    (tmp_path / "x.json").write_text(json.dumps(record))
+    read = read_result(tmp_path / "x.json", OF_A_RUN)
+    assert read["minutes"] == 2.0
+    assert (read["chosen"]["valid"], read["chosen"]["test"]) == (25.0, 12.5)
+    assert value_of(read, "single", "error") == value_of(read, "best", "error") == 25.0
+    assert value_of(read, "averaged", "nll") == 0.5
+    assert read["test"]["curve"]["forward"] == [25.0]

@@ -108,10 +108,9 @@ def test_a_captioner_captions(tmp_path):
     export(tmp_path / "run", tmp_path / "shared", measure=False)
     shutil.rmtree(tmp_path / "run")
     model = langevin.load(tmp_path / "shared")
-    captions = model.caption(features, top=2)
-    assert [len(c) for c in captions] == [2, 2, 2]
-    assert captions[0][0]["log_prob"] >= captions[0][1]["log_prob"]
-    assert model.caption(features[1])[0][0]["caption"] == captions[1][0]["caption"]
+    captions = model.caption(features)
+    assert len(captions) == 3
+    assert model.caption(features[1])[0].caption == captions[1].caption
     with pytest.raises(LangevinError, match="12 features an image"):
         model.caption(features[:, :5])
 
@@ -127,7 +126,7 @@ def test_the_card_holds_what_was_measured(finished_run, tmp_path):
     assert "pipeline_tag: text-generation" in front
     assert f"value: {config.metrics.averaged['nll']:.6g}" in front
     assert "langevin export night shared --select backward --samples 2 --float16" in card
-    assert f"{direct['averaged']['nll']:.6f}" in card
+    assert f"{direct.averaged.nll:.6f}" in card
     assert config.sampler["temperature"] == 0.05
 
 

@@ -136,8 +136,8 @@ def test_running_average_is_that_of_the_stored_samples(finished_run):
     task = open_run_task(run)
     result = score_samples(task, task.build_model(), run.store().read(), "valid")
     assert math.isclose(result.averaged.scores.nll, run.progress().history[-1].average["nll"], rel_tol=1e-6)
-    assert result["single"]["nll"] == result["each"][-1]["nll"]
-    mean_nll = sum(e["nll"] for e in result["each"]) / len(result["each"])
+    assert result.last.scores.nll == result.each[-1].scores.nll
+    mean_nll = sum(e.scores.nll for e in result.each) / len(result.each)
     assert result.averaged.scores.nll < mean_nll  # Jensen
 
 
