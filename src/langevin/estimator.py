@@ -18,7 +18,8 @@ from .data.sentences import Sentences
 from .data.tables import refuse_half_signs
 from .errors import Interrupted, LangevinError
 from .posterior.uncertainty import Predictive
-from .predict.classification import ClassificationPosterior, EncodedTexts
+from .predict.classification import ClassificationPosterior
+from .predict.encoded import EncodedTexts
 from .predict.load import open_as
 from .recipe import Recipe
 from .recipe.load import apply_override, validate

@@ -199,7 +199,7 @@ def test_uncertainty_and_calibrate(cli, run, tmp_path):
     assert "±" in out
     listed = json.loads(cli("uncertainty", run, "--top", "3", "--json")[1])["top"]
     assert len(listed) == 3
-    assert {"true", "probability", "std", "predicted", "confidence", "predicted_std"} <= set(listed[0])
+    assert {"label", "p", "std", "predicted", "confidence", "confidence_std"} <= set(listed[0])
     code, out, said = cli("calibrate", run, "--other", run, "--outside", run / "recipe.toml", "--figure",
                           tmp_path / "c.png", "--mc-dropout", 2)
     assert code == 0, said

@@ -9,7 +9,8 @@ import langevin
 from langevin import LangevinError
 from langevin.posterior.ensemble import Ensemble
 from langevin.posterior.selection import Selection
-from langevin.predict.classification import ClassificationPosterior, imbalance
+from langevin.predict.classification import ClassificationPosterior
+from langevin.predict.encoded import imbalance
 from langevin.predict.load import open_as
 from langevin.recipe import load_recipe
 from langevin.training.session import start

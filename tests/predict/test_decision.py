@@ -13,7 +13,8 @@ from langevin.posterior.risk import DecisionRule, learn_threshold
 from langevin.posterior.streaming import predictive
 from langevin.posterior.uncertainty import STATISTICS, uncertainty_score
 from langevin.posterior.selection import Selection
-from langevin.predict.classification import ClassificationPosterior, EncodedTexts
+from langevin.predict.classification import ClassificationPosterior
+from langevin.predict.encoded import EncodedTexts
 from langevin.predict.decision import (
     LabelledPredictions,
     RiskTarget,

@@ -10,7 +10,7 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from ..predict.classification import imbalance
+from ..predict.encoded import imbalance
 from ..predict.load import open_posterior
 from ..report.chains import chains_table
 from ..report.progress import Bars, ChainsProgress, TrainingProgress

@@ -27,7 +27,8 @@ from ..posterior.scores import Result
 from ..posterior.streaming import predictive
 from ..posterior.uncertainty import Predictive, statistics_of, uncertainty_score
 from ..process import SILENT, Progress
-from .classification import ClassificationPosterior, EncodedTexts
+from .classification import ClassificationPosterior
+from .encoded import EncodedTexts
 from .load import open_as
 
 Bins = dict[str, tuple[float, ...]]
@@ -117,7 +118,7 @@ def predict_all(
     progress: Progress,
 ) -> dict[str, dict[str, Predictive]]:
     """By method and group; each draw is run once."""
-    last, average = "last sample", f"average of {len(posterior)}"
+    last, average = "last sample", f"average of {posterior.pool_draws}"
     found: dict[str, dict[str, Predictive]] = {last: {}, average: {}}
     for name, texts in groups.items():
         pieces = [(predictive(each[-1:]), predictive(each))

@@ -6,10 +6,9 @@ The data of training need not be there, but for what asks about a split.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -23,7 +22,9 @@ from ..posterior.streaming import predictive
 from ..posterior.uncertainty import Predictive, uncertainty_score
 from ..process import SILENT, Progress
 from ..recipe import SentenceData
+from ..store.linear_members import LinearMembers
 from ..tasks.classification import ClassifyTask, log_probs_of, open_reader
+from ..tasks.members import pool_members
 from .base import Posterior
 from .decision import (
     AUTO,
@@ -36,44 +37,14 @@ from .decision import (
     why_inexact,
 )
 from .rules import keep_rule, kept_rule, last_target
+from .encoded import EncodedTexts
+from .linear_pool import open_members, predictions_of, with_members
 from .opened import Opened
-from .results import Prediction
+from .ranking import TOKENS, RankedItems, rank_items
+from .results import Evaluation, Prediction
 
 AT_ONCE = 1 << 22
 """Probabilities of all draws that are held at once: 16 MB."""
-
-
-@dataclass(frozen=True)
-class EncodedTexts:
-    """Texts as they are read, and what was out of the ordinary about each."""
-
-    texts: list[str]
-    sentences: list[Tensor]
-    empty: list[bool]
-    """No word at all: the answer is the shares of the classes in training."""
-    cut: list[bool]
-    """Longer than what is read; what follows was not."""
-    means: Tensor | None = None
-    """The mean state of each text, where an encoder reads them."""
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def take(self, rows: Sequence[int]) -> EncodedTexts:
-        """Some of them."""
-        return EncodedTexts(
-            [self.texts[row] for row in rows], [self.sentences[row] for row in rows],
-            [self.empty[row] for row in rows], [self.cut[row] for row in rows],
-            None if self.means is None else self.means[list(rows)],
-        )  # fmt: skip
-
-    def with_words(self) -> EncodedTexts:
-        return self.take([row for row, none in enumerate(self.empty) if not none])
-
-    def pieces(self, rows: int) -> Iterator[EncodedTexts]:
-        """So many at a time."""
-        for first in range(0, len(self), rows):
-            yield self.take(range(first, min(first + rows, len(self))))
 
 
 class ClassificationPosterior(Posterior):
@@ -97,8 +68,23 @@ class ClassificationPosterior(Posterior):
 
     @cached_property
     def fingerprint(self) -> str:
-        """One hash of the averaged samples: what was learnt with them is not for others."""
-        return hashlib.sha256("".join(draw.sha256 for draw in self.draws).encode()).hexdigest()[:16]
+        """One hash of what is averaged: what was learnt with it is not for others."""
+        sums = [draw.sha256 for draw in self.draws]
+        if self.members is not None:
+            record = self.members.record
+            sums += [*record.files.values(), *map(str, record.weights.values())]
+        return hashlib.sha256("".join(sums).encode()).hexdigest()[:16]
+
+    @cached_property
+    def members(self) -> LinearMembers | None:
+        """Linear parts that answer together with the samples, where the run has some."""
+        return open_members(self.opened)
+
+    @property
+    def pool_draws(self) -> int:
+        """Draws of the answer: members with fewer begin again."""
+        parts = self.members.parts.values() if self.members else ()
+        return max([len(self), *(part.draws for part in parts)])
 
     @property
     def has_dropout(self) -> bool:
@@ -116,7 +102,7 @@ class ClassificationPosterior(Posterior):
         folder = self.opened.folder
         if folder is None:
             return None
-        return kept_rule(folder.path, last_target(folder.path), self.fingerprint, len(self))
+        return kept_rule(folder.path, last_target(folder.path), self.fingerprint, self.pool_draws)
 
     def predict(self, texts: str | Sequence[str]) -> list[Prediction]:
         """One prediction for each text, the same as by `langevin classify`."""
@@ -139,7 +125,7 @@ class ClassificationPosterior(Posterior):
         splits = self.predict_splits(("valid", "test"), progress)
         rule = learn(target, splits["valid"])
         if self.opened.folder is not None:
-            keep_rule(self.opened.folder.path, target, self.fingerprint, len(self), rule)
+            keep_rule(self.opened.folder.path, target, self.fingerprint, self.pool_draws, rule)
         return decide_splits(
             target, rule, splits, run=str(self.path), samples=len(self),
             skipped=tuple(self.opened.chosen.skipped), caution=self.caution(rule),
@@ -154,10 +140,10 @@ class ClassificationPosterior(Posterior):
             raise LangevinError(f"expected a run folder to learn decisions in, {self.path} is an "
                                 f"exported model; use the run that it was made from")
         target = target or last_target(folder.path)
-        rule = kept_rule(folder.path, target, self.fingerprint, len(self))
+        rule = kept_rule(folder.path, target, self.fingerprint, self.pool_draws)
         if rule is None:
             rule = learn(target, self.predict_splits(("valid",), progress)["valid"])
-        keep_rule(folder.path, target, self.fingerprint, len(self), rule)
+        keep_rule(folder.path, target, self.fingerprint, self.pool_draws, rule)
         return rule
 
     def caution(self, rule: DecisionRule) -> str | None:
@@ -207,17 +193,24 @@ class ClassificationPosterior(Posterior):
         """`log_probs` of all texts, piece by piece, so that memory does not grow with them."""
         if not len(encoded):
             raise LangevinError("expected at least one text, got none")
-        rows = max(1, AT_ONCE // (len(self) * len(self.labels)))
+        rows = max(1, AT_ONCE // (self.pool_draws * len(self.labels)))
         advance = progress.begin(-(-len(encoded) // rows), "texts")
         for piece in encoded.pieces(rows):
             yield self.log_probs(piece)
             advance()
 
-    @torch.no_grad()
     def log_probs(self, encoded: EncodedTexts) -> Tensor:
-        """log p of every class under every draw, [draws, texts, classes].
+        """log p of every class under every draw, [draws, texts, classes]: of the pool, if any."""
+        network = self.network_log_probs(encoded)
+        if self.members is None:
+            return network
+        return pool_members(self.members, network, encoded.texts, encoded.means)
 
-        Draws that fit in memory stay there and run as one ensemble; of others one is read after
+    @torch.no_grad()
+    def network_log_probs(self, encoded: EncodedTexts) -> Tensor:
+        """The same by the samples alone.
+
+        Those that fit in memory stay there and run as one ensemble; of others one is read after
         the other.
         """
         if len(self.ensemble.chunks) > 1:
@@ -245,6 +238,37 @@ class ClassificationPosterior(Posterior):
         for mask in range(masks):
             yield log_probs_of(self.model, encoded.sentences, mask)
 
+    def evaluate(
+        self, split: str = "test", *, text: Path | None = None, curve: bool = False,
+        masks: int | None = None, middle: bool = False, student: Path | None = None,
+        see: Callable[[Tensor], None] = lambda log_probs: None, progress: Progress = SILENT,
+    ) -> Evaluation:
+        """What every posterior tells, and where the run has members, each of them and the pool."""
+        draws = list[Tensor]()
+
+        def keep(log_probs: Tensor) -> None:
+            see(log_probs)
+            if self.members is not None:
+                draws.append(log_probs)
+
+        told = super().evaluate(split, text=text, curve=curve, masks=masks, middle=middle,
+                                student=student, see=keep, progress=progress)
+        if self.members is None or masks:
+            return told
+        return with_members(told, self.task, self.members, draws)
+
+    def rank(
+        self, split: str = "test", *, tokens: int = TOKENS, top: int = 20, by: str | None = None,
+        progress: Progress = SILENT,
+    ) -> RankedItems:
+        """What every posterior tells, of the pool where the run has members."""
+        made = None
+        if self.members is not None:
+            pieces = list(self.each_piece(self.split(split), progress))
+            made = predictions_of(pieces, self.task.targets[split])
+        return rank_items(self.opened, self.data, self.model, split, tokens=tokens, top=top, by=by,
+                          made=made, progress=progress)
+
     def predictions(
         self, encoded: EncodedTexts, found: Predictive, rule: DecisionRule | None
     ) -> list[Prediction]:
@@ -264,16 +288,3 @@ class ClassificationPosterior(Posterior):
                        dict(zip(labels, std, strict=True)), *rest)
             for at, p, std, *rest in columns
         ]
-
-
-def imbalance(facts: Mapping[str, Any]) -> str | None:
-    """How far the classes are from equal shares, in words; None where they nearly are."""
-    counts, names = facts["class_counts"], facts["label_names"]
-    most, least = max(counts), min(counts)
-    if most <= 1.5 * least:
-        return None
-    often = names[counts.index(most)]
-    times = f"{most / least:.1f} times" if least else "infinitely"
-    return (f"unequal classes: {often!r} is {times} as frequent as {names[counts.index(least)]!r}; "
-            f"always answering {often!r} would be wrong in {1 - most / sum(counts):.1%} of the "
-            f"training sentences")

@@ -29,6 +29,7 @@ from ..posterior.selection import BEST
 from ..posterior.uncertainty import STATISTICS, Predictive, statistics_of, uncertainty_score
 from ..recipe.base import nearest
 from ..store.folder import RECIPE, RunFolder
+from ..store.linear_members import has_linear_members
 from ..tasks.classification import ClassifyTask
 from .opened import Opened
 
@@ -242,6 +243,8 @@ def why_inexact(opened: Opened) -> str | None:
     if opened.folder is None:
         return None
     chosen = chosen_on_validation(opened.folder)
+    if has_linear_members(opened.folder.path):
+        chosen["the weights of the members"] = "train with pool=none"
     if opened.chosen.how == BEST:
         chosen["which samples to average"] = f"leave --select {BEST} out"
     if not chosen:

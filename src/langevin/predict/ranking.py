@@ -36,21 +36,25 @@ class RankedItems:
 
 def rank_items(
     opened: Opened, task: Task, model: nn.Module, split: str, *, tokens: int = TOKENS,
-    top: int = 20, by: str | None = None, progress: Progress = SILENT,
+    top: int = 20, by: str | None = None, made: Predictions | None = None,
+    progress: Progress = SILENT,
 ) -> RankedItems:
-    """What `Posterior.rank` says; the model is of the right shape and on its device."""
+    """What `Posterior.rank` says; the model is of the right shape and on its device.
+
+    `made` are the predictions of all items, where they are not those of the samples alone.
+    """
     samples = opened.chosen.samples
     check_split(split, task.splits)
     if tokens < 1 or top < 0:
         raise LangevinError(f"expected at least 1 token and no negative number of items, got "
                             f"{tokens} and {top}")
-    by = by or ("mutual_information" if len(samples) > 1 else "entropy")
     items = task.items(split, tokens)
     dtype = torch.float64 if items.unit == "sentence" else torch.float32
-    made = predict(items.slices, items.classes, model, samples, progress, dtype)
+    made = made or predict(items.slices, items.classes, model, samples, progress, dtype)
+    by = by or ("mutual_information" if made.summary.samples > 1 else "entropy")
     summary, ranked = made.summary, uncertainty_score(by, made.summary)
     return RankedItems(Uncertainty(
-        task=task.name, run=str(opened.path), split=split, unit=items.unit, samples=len(samples),
+        task=task.name, run=str(opened.path), split=split, unit=items.unit, samples=summary.samples,
         items=len(made.observed), available=items.available, by=by,
         entropy=summary.total.double().mean().item(),
         aleatoric=summary.aleatoric.double().mean().item(),
