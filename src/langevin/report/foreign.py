@@ -10,6 +10,10 @@ from .explanation import excerpt
 from .terminal import table
 
 
+UNKNOWN = 0.15
+"""Share of unknown words above which surprise says nothing: <unk> after <unk> surprises nobody."""
+
+
 def foreign_page(result: Foreignness) -> Group:
     """The text as a whole, then the windows that surprise most."""
     low, middle, high = result.held_out[1:4]
@@ -21,20 +25,23 @@ def foreign_page(result: Foreignness) -> Group:
         Text(f"{result.tokens:,} tokens{read} in windows of {result.window}; {100 * result.beyond:.0f} % of these "
              f"surprise more than 95 % of the held-out ones do"),
         Text(f"unknown: {100 * result.unknown_share:.1f} %; disagreement (mutual information), nats a token: "
-             f"{result.between_members:.4f} between members + {result.within_samples:.4f} within samples"),
+             f"{result.between_members:.4f} between members + {result.within_samples:.4f} within samples"
+             + (" (one sample has none)" if result.samples == 1 else "")),
     ]  # fmt: skip
-    columns = ("where it is most foreign", "line", "token", "nll", "percentile", "mutual information", "unknown %")
+    columns = ("beginning", "line", "token", "nll", "percentile", "disagreement", "unknown %")
     rows = [
-        (excerpt(item.text, 60), "" if item.line is None else str(item.line), str(item.place), f"{item.nll:.3f}",
+        (excerpt(item.text, 30), "" if item.line is None else str(item.line), str(item.place), f"{item.nll:.3f}",
          f"{100 * item.quantile:.0f}", f"{item.mutual_information:.4f}", f"{100 * item.unknown_share:.0f}")
         for item in result.top
     ]  # fmt: skip
-    return Group(*lines, *([table("windows", columns, rows)] if rows else []))
+    return Group(*lines, *([table("where it is most foreign", columns, rows)] if rows else []))
 
 
 def foreign_in_words(result: Foreignness) -> str:
     """The verdict, by how many windows are out of the ordinary."""
     percentile = f"percentile {100 * result.quantile:.0f} of the {result.split} split"
+    if result.unknown_share > UNKNOWN:
+        return f"foreign, as {100 * result.unknown_share:.0f} % of it are unknown words, which count as <unk> ({percentile})"
     if result.beyond <= 0.1:
         return f"at home ({percentile})"
     return f"{'foreign' if result.beyond > 0.5 else 'foreign in parts'} ({percentile})"
