@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 
 import pytest
 import torch
@@ -13,6 +14,8 @@ from langevin.predict.foreign import FEWEST, foreign_text, places_of, read_windo
 from langevin.predict.language import LanguagePosterior
 from langevin.predict.load import open_as
 from langevin.recipe import load_recipe
+from langevin.store.folder import RunFolder
+from langevin.training.members import add_members
 from langevin.training.session import start
 from tests.conftest import SENTENCE, TINY
 
@@ -77,6 +80,18 @@ def test_a_text_of_another_kind_is_foreign_and_told_where(posterior, tmp_path):
         assert window.line == 1 + mixed.read_text()[: window.place].count("\n")
     assert other.top[0].nll >= other.top[1].nll
     assert other.tokens == other.available == len(mixed.read_bytes())
+
+
+def test_a_run_with_counts_compares_with_validation_and_needs_no_data(posterior, tmp_path):
+    run = shutil.copytree(posterior.path, tmp_path / "run")
+    record = add_members(RunFolder(run))
+    pooled = open_as(LanguagePosterior, run)
+    found, alone = foreign_text(pooled, OTHER * 8), foreign_text(posterior, OTHER * 8)
+    assert (found.split, found.window) == ("valid", 200)
+    assert found.held_out[2] == record.surprise[50]
+    assert found.quantile == 1
+    assert found.between_members > 0 == alone.between_members
+    assert "data" not in vars(pooled)
 
 
 def test_the_command_says_so(cli, posterior, tmp_path):

@@ -18,7 +18,6 @@ from ..errors import LangevinError
 from ..posterior.mixture import log_mixture, mixture
 from ..posterior.pool import Pool
 from ..process import SILENT, Progress
-from ..store.members import read_members_record
 from ..tasks.language_model import LanguageModelTask
 from .language import PROBABILITIES, LanguagePosterior
 from .results import Foreignness, ForeignWindow
@@ -80,8 +79,8 @@ def held_out_surprise(
     posterior: LanguagePosterior, split: str, tokens: int, progress: Progress
 ) -> tuple[str, int, Tensor]:
     """The split, the size of its windows, and the surprise of each."""
-    record = read_members_record(posterior.path)
-    if record is not None and record.surprise and len(posterior.members()) > 1:
+    if posterior.beside is not None and posterior.beside.record.surprise:
+        record = posterior.beside.record
         return "valid", record.window, torch.tensor(record.surprise, dtype=torch.float64)
     task = posterior.data
     assert isinstance(task, LanguageModelTask)
