@@ -33,6 +33,18 @@ class Coverage(BaseModel):
     tokens: float
 
 
+class EncoderFacts(BaseModel):
+    """Of a frozen encoder: by these another is told from it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    sha256: str
+    config_sha256: str
+    layers: Annotated[list[Annotated[int, Field(le=-1)]], Field(min_length=1)]
+    width: Width
+
+
 class SentenceFacts(DataFacts):
     split_sha256: str
     labels: Annotated[list[str], Field(min_length=1)]
@@ -40,7 +52,10 @@ class SentenceFacts(DataFacts):
     class_counts: list[Count] = Field(default_factory=list)
     split_sizes: dict[str, Count]
     tokens: str
-    embed: Width
+    embed: Annotated[int, Field(ge=0, le=10**7)]
+    """0 where an encoder, or vectors that stay, take the place of trained words."""
+    frozen: Annotated[int, Field(ge=0, le=10**7)] = 0
+    encoder: EncoderFacts | None = None
     empty_texts: Count = 0
     cut_texts: Count = 0
     coverage: Coverage | None = None
