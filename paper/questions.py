@@ -78,14 +78,17 @@ PTB_ALTERNATIVES: Variants = {
     "ptb-small-successive-sgld.sghmc": Variant(("sampler.name=sghmc", "lr=2.0", "friction=0.1")),
 }
 
-BY_WORDS = ("level=word", TO_THE_END)
+BY_WORDS = (
+    "level=word", TO_THE_END, "by_size=false", "lr_schedule=constant", "sample=last", "epochs=10", "burn_in=4",
+    "burn_in_temperature=0", "sample_every=0.5", "temperature=0.05", "prior_var=1.0",
+)
 OWN_TEXT: Variants = {
     "text.words": Variant(BY_WORDS),
     "text.words-cyclical": Variant(
         (*BY_WORDS, "lr_schedule=cyclical", "cycle=2", "cycle_explore=0.5", "cycle_floor=0.01")
     ),
 }
-"""What `langevin train --text FILE --level word` does, and the cycles of Penn Treebank in its place."""
+"""What `langevin train --text FILE --level word` did when these were run, and the cycles of Penn Treebank instead."""
 
 TREC_BASELINES: Variants = {
     "trec-rmsprop.full": Variant((TO_THE_END,)), "trec-rmsprop-dropout.full": Variant((TO_THE_END,)),

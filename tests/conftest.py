@@ -40,6 +40,11 @@ TINY = [
     "parts=[80,10,10]",
     "split=contiguous",
     "burn_in_temperature=none",
+    "lr_schedule=constant",
+    "sample=last",
+    "by_size=false",
+    "temperature=0.05",
+    "prior_var=1.0",
 ]
 SET = [argument for override in TINY for argument in ("--set", override)]
 """The same on the command line."""

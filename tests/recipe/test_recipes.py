@@ -60,7 +60,15 @@ def test_keys_are_unique_across_tables():
 )
 def test_impossible_recipes_are_refused(override, message):
     with pytest.raises(LangevinError, match=message.replace("(", r"\(")):
-        load_recipe("text", [override])
+        load_recipe("text", ["lr_schedule=constant", "epochs=10", "temperature=0.05", override])
+
+
+def test_a_plateau_has_no_burn_in_to_set(tmp_path):
+    with pytest.raises(LangevinError, match=r"burn_in follows from epochs .* got 2.0; leave it out, or set"):
+        load_recipe("text", ["burn_in=2"])
+    recipe = load_recipe("text", ["epochs=4"])
+    assert recipe.run.first_sample == 2
+    assert "samples from half-way on" in recipe.run.describe()
 
 
 def test_unknown_keys_in_a_file_are_refused(tmp_path):
@@ -113,7 +121,7 @@ def test_a_key_that_is_gone_is_refused_where_it_would_do_something(table, key, t
         load_recipe(path)
     with pytest.raises(LangevinError, match=f"recipe key '{key}' is gone; leave it out"):
         load_recipe("text", [f"{key}=0.25"])
-    with pytest.raises(LangevinError, match="'constant', 'step' or 'cyclical', got 'polynomial'"):
+    with pytest.raises(LangevinError, match="'cyclical' or 'plateau', got 'polynomial'"):
         load_recipe("text", ["lr_schedule=polynomial"])
 
 

@@ -50,6 +50,7 @@ SETTINGS = {
     "random": ["batching=random"],
     "bfloat16": ["precision=bfloat16"],
     "cyclical": ["lr_schedule=cyclical", "cycle=0.5", "cycle_explore=0.5", "burn_in_temperature=0"],
+    "running means": ["sample=mean"],
 }
 
 

@@ -57,6 +57,14 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
                 soft_wrap=True,
             )
             raise typer.Exit(130) from None
+    if trainer.pace.turned is not None:
+        turned = trainer.pace.turned / trainer.task.batches_per_epoch
+        messages.print(
+            f"validation turned at epoch {turned:.3g}: the rate fell from there, and training "
+            f"stopped at epoch {trainer.step / trainer.task.batches_per_epoch:.3g} of "
+            f"{trainer.recipe.run.epochs:g}",
+            soft_wrap=True,
+        )
     best = choose_collection(trainer.folder, quiet or as_json)
     members = join_members(trainer.folder, quiet or as_json)
     summary = run_summary(trainer.folder)

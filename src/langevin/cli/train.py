@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from ..errors import LangevinError
 from ..recipe import load_recipe
@@ -20,6 +21,7 @@ from .demo import run_demo
 from ..training.distil import Teaching, start_student
 from ..errors import Interrupted
 from ..posterior.selection import Selection
+from ..training.extension import extend
 from ..training.session import start
 from ..training.session import resume as resume_run
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, command_group, example, takes_selection
@@ -58,6 +60,8 @@ def train(
     running: Annotated[
         bool, typer.Option("--running", help="words: a line end is no end of a sentence")
     ] = False,
+    epochs: Annotated[float | None, typer.Option(help="passes over the data")] = None,
+    minutes: Annotated[float | None, typer.Option(help="of training at most")] = None,
     out: Annotated[Path | None, typer.Option(help="run folder (default: runs/NAME)")] = None,
     set_: Set = None,
     device: Annotated[str | None, typer.Option(help="torch device, such as cpu or cuda")] = None,
@@ -90,7 +94,10 @@ def train(
     overrides += sentence_settings(labelled, valid, test, text_column, label_column)
     overrides += [f"level={level}"] if level else []
     overrides += ["running=true"] if running else []
-    for key, value in {"min_count": min_count, "max_vocab": max_vocab, "device": device}.items():
+    numbers = {
+        "min_count": min_count, "max_vocab": max_vocab, "epochs": epochs, "minutes": minutes,
+    }  # fmt: skip
+    for key, value in (numbers | {"device": device}).items():
         overrides += [f"{key}={value}"] if value is not None else []
     named = recipe or ("text" if labelled is None else "classify")
     loaded = load_recipe(named, overrides)
@@ -127,8 +134,18 @@ def sentence_settings(
 
 
 @app.command(epilog=example("langevin resume runs/my"))
-def resume(folder: Folder, jobs: Jobs = None, quiet: Quiet = False, as_json: Json = False) -> None:
+def resume(
+    folder: Folder,
+    epochs: Annotated[
+        float | None, typer.Option(help="make a finished run so many epochs long")
+    ] = None,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
     """Go on with a run that was interrupted or killed; the end is the same, bit for bit."""
+    if epochs is not None:
+        messages.print(Text(f"{folder} {extend(folder, epochs)}"), soft_wrap=True)
     run = RunFolder(folder)
     if run.chains:
         finish_chains(run, jobs, quiet, as_json)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from ..errors import LangevinError
 from ..store.folder import RunFolder
 from ..store.manifest import Choice
 from ..store.samples import COLLECTIONS, Sample
+from .average import LogMean
 
 BEST, ALL = "best", "thinned"
 """What validation chose; and the collection that, with no number, is all samples."""
@@ -103,3 +106,22 @@ def best_of(curves: Mapping[str, Sequence[float]], fewest: int = 1) -> tuple[str
     scores = {(how, n): score for how, curve in curves.items() for n, score in enumerate(curve, 1)
               if n >= min(fewest, len(curve))}  # fmt: skip
     return min(scores, key=lambda at: scores[at])
+
+
+def choose_last(
+    log_probs: Sequence[Tensor], score: Callable[[Tensor], float]
+) -> tuple[int, float]:
+    """j and the score of the average of the last j samples, where that is least.
+
+    `log_probs` are those of the samples on validation, in their order; `score` is of an average of
+    them, lower is better. Of equals the most samples.
+    """
+    if not log_probs:
+        raise LangevinError("expected the log-probabilities of at least one sample, got none")
+    mean, scores = LogMean(), list[float]()
+    for sample in reversed(log_probs):
+        mean.add(sample)
+        scores.append(score(mean.value()))
+    best = min(scores)
+    last = max(j for j, found in enumerate(scores, 1) if found == best)
+    return last, best

@@ -23,6 +23,9 @@ MOST_THREADS = 1024
 """The thread pool of torch breaks down with its process where it cannot start them all."""
 LAST_SEED = 2**62
 """Seeds of chains and folds are counted on from a recipe's, and have to fit into 63 bits."""
+NOT_OF_PLATEAU = ("burn_in", "sample_every", "burn_in_temperature", "decay_after", "decay_every", "decay_factor",
+                  "cycle", "cycle_floor", "cycle_explore", "patience")
+"""Keys that other schedules have."""
 GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 
 
@@ -122,8 +125,18 @@ class Run(Table):
     burn_in: float = Field(4, ge=0, description="epochs before the first sample may be kept")
     sample_every: float = Field(0.5, gt=0, description="epochs between samples")
     burn_in_temperature: float | None = Field(None, ge=0, description="None: the sampler's; 0: optimise first")
-    lr_schedule: Literal["constant", "step", "cyclical"] = Field(
-        "constant", description="constant, step or cyclical"
+    lr_schedule: Literal["constant", "step", "cyclical", "plateau"] = Field(
+        "constant", description="constant, step, cyclical; or plateau: full for half of the epochs, then down to 0.3; "
+        "samples from half-way on, and no burn_in to set"
+    )
+    sample: Literal["last", "mean"] = Field(
+        "last", description="what is kept: the last weights, or their running mean over about 100 steps"
+    )
+    by_size: bool = Field(
+        False, description="texts: keys that are left out follow from the size of the text, see 'langevin show'"
+    )
+    minutes: float | None = Field(
+        None, gt=0, le=LONGEST, description="of training at most; the run keeps the epochs that fit into them"
     )
     decay_after: float = Field(10, ge=0, description="step: epochs at the full rate")
     decay_every: float = Field(1, gt=0, description="step: epochs between falls")
@@ -148,6 +161,9 @@ class Run(Table):
 
     @model_validator(mode="after")
     def _collects(self) -> Run:
+        if self.lr_schedule == "plateau":
+            self._refuse_foreign_to_plateau()
+            return self
         if self.burn_in >= self.epochs:
             raise ValueError(f"burn_in must be shorter than the run of {self.epochs:g} epochs, got {self.burn_in:g}")
         if self.burn_in + self.sample_every > self.epochs:
@@ -156,3 +172,23 @@ class Run(Table):
                 f"({self.burn_in:g}), the run ends at {self.epochs:g}; lower sample_every or burn_in"
             )
         return self
+
+    def _refuse_foreign_to_plateau(self) -> None:
+        for key in NOT_OF_PLATEAU:
+            value = getattr(self, key)
+            if value != type(self).model_fields[key].default:
+                raise ValueError(f"{key} follows from epochs where lr_schedule is 'plateau', got {value!r}; leave it "
+                                 f"out, or set lr_schedule=constant")
+
+    @property
+    def first_sample(self) -> float:
+        """Epochs before the first sample."""
+        return self.epochs / 2 if self.lr_schedule == "plateau" else self.burn_in
+
+    def describe(self) -> str:
+        collected = f"burn-in {self.burn_in:g}, a sample every {self.sample_every:g}"
+        if self.lr_schedule == "plateau":
+            collected = "samples from half-way on"
+        kept = ", samples are running means" if self.sample == "mean" else ""
+        return (f"{self.epochs:g} epochs, {collected}, lr {self.lr_schedule}{kept}, clip {self.clip}, "
+                f"{self.precision}")

@@ -54,3 +54,21 @@ class TextData(Table):
     def describe(self, num_data: int) -> str:
         batches = f"{self.batching} batches of {self.batch_size}×{self.window}"
         return f"{self.corpus} by {self.level}, {batches}, N = {num_data}"
+
+
+def settings_by_size(level: str, tokens: int) -> dict[str, dict[str, int | float]]:
+    """What a text of so many training tokens gets, by table; nothing of it depends on the epochs.
+
+    Fewer tokens are passed over more often, in smaller batches, so that there are steps enough.
+    """
+    if level == "word":
+        return {
+            "data": {"batch_size": 20, "window": 35}, "model": {"hidden": 200, "layers": 1},
+            "sampler": {"lr": 8e-3, "prior_var": 0.1}, "run": {"epochs": 6},
+        }
+    return {
+        "data": {"batch_size": 32 if tokens < 500_000 else 50, "window": 50},
+        "model": {"hidden": 256, "layers": 1, "dropout": 0.2 if tokens < 500_000 else 0.0},
+        "sampler": {"lr": 6e-3, "prior_var": 1.0},
+        "run": {"epochs": 12 if tokens < 500_000 else 6},
+    }

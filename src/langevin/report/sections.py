@@ -69,7 +69,7 @@ def learning(story: Story) -> Html:
     scores = ["nll"] if "nll" in history[0]["valid"] else []
     scores += [story.task.score] if story.task.score not in scores else []
     size = (6.4, 3.8) if len(scores) == 1 else (4.9, 3.6)
-    figures = [learning_figure(history, score, story.folder.recipe.run.burn_in, size) for score in scores]
+    figures = [learning_figure(history, score, story.folder.recipe.run.first_sample, size) for score in scores]
     return parts(element("div", *figures, class_="figures"))
 
 

@@ -35,8 +35,7 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
         "data": recipe.data.describe(folder.facts["num_data"]),
         "model": f"{recipe.model.layers}×{recipe.model.hidden} {recipe.model.cell}, dropout {recipe.model.dropout:g}",
         "sampler": f"{name}, " + ", ".join(f"{k} {v}" for k, v in settings.items()),
-        "schedule": f"{run.epochs:g} epochs, burn-in {run.burn_in:g}, a sample every {run.sample_every:g}, "
-                    f"lr {run.lr_schedule}, clip {run.clip}, {run.precision}",
+        "schedule": run.describe(),
         "gradient clipped": clipped,
         "samples": f"{len(store)} stored",
         "made with": f"langevin {origin.versions['langevin']}, torch {origin.versions['torch']}, "

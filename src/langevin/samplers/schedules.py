@@ -56,6 +56,7 @@ PLACES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Of the steps of a `plateau`, where its samples are taken: closer together where the rate is low."""
 
 
-def sampling_places(total: int) -> tuple[int, ...]:
-    """The steps after which a `plateau` of so many steps has its samples."""
-    return tuple(sorted({max(1, round(place * total)) for place in PLACES}))
+def sampling_places(total: int, hold: float = 0.5) -> tuple[int, ...]:
+    """The steps after which a `plateau` of so many steps has its samples: from its end on."""
+    places = (hold + (2 * place - 1) * (1 - hold) for place in PLACES)
+    return tuple(sorted({max(1, round(place * total)) for place in places}))

@@ -23,6 +23,7 @@ from .folder import (
     GENERATED,
     MARKER,
     ORIGIN,
+    PLATEAU,
     RECIPE,
     SAMPLES,
     VOCABULARY,
@@ -74,6 +75,7 @@ def check_run(folder: RunFolder) -> list[Finding]:
         GENERATED: lambda: load_generated(inside(path, GENERATED)),
         CHECKPOINT: lambda: load_checkpoint(inside(path, CHECKPOINT)),
         POOL: lambda: read_linear_members(path),
+        PLATEAU: lambda: load_checkpoint(inside(path, PLATEAU)),
     }
     findings += [attempt(name, lambda read=read: note(read()))  # type: ignore[misc]
                  for name, read in readers.items() if os.path.lexists(path / name)]

@@ -1,4 +1,5 @@
-"""Tensors with a record in one file, under checksums: checkpoints, and what a teacher wrote."""
+"""Tensors with a record in one file, under checksums: checkpoints, what a teacher wrote, and what
+samples say of validation."""
 
 from __future__ import annotations
 
@@ -83,6 +84,25 @@ def is_there(path: Path) -> bool:
     if no_file(path) == IRREGULAR:
         raise unreadable(path, f"it is {IRREGULAR}")
     return path.exists()
+
+
+def save_log_probs(path: Path, log_probs: Tensor) -> None:
+    """What a sample says of validation."""
+    tensors = {"log_probs": log_probs.contiguous()}
+    write_atomic(path, safetensors.torch.save(tensors, metadata=metadata_of(tensors, "{}")))
+
+
+def load_log_probs(path: Path) -> Tensor | None:
+    """The same, read; None where it was not kept, or cannot be trusted."""
+    if not is_there(path):
+        return None
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            log_probs: Tensor = file.get_tensor("log_probs")
+    except (OSError, SafetensorError):
+        return None
+    return log_probs if metadata == metadata_of({"log_probs": log_probs}, "{}") else None
 
 
 def metadata_of(tensors: Mapping[str, Tensor], text: str) -> dict[str, str]:

@@ -40,12 +40,14 @@ from .manifest import (
 from .members import COUNTS, MEMBERS, MEMBERS_RECORD
 from .records import BRING_BACK, read_record, seal, write_json, write_record, write_sealed
 from .same_chains import refuse_different_chains
-from .samples import SAMPLE, SampleStore
+from .samples import SAMPLE, VALIDATION, SampleStore
 
 RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
     "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples",
     "chains.json",
 )
+PLATEAU = "plateau.safetensors"
+"""The checkpoint at the end of a plateau of the rate, from where a longer run goes on."""
 MARKER = ".langevin-run.json"
 """Written first into every folder that we make; says of which kind it is."""
 COLLECTION, DECISIONS, GENERATED, LOG, REPORT, EVALUATION = (
@@ -57,8 +59,8 @@ what a student's teacher wrote; what the process of a chain said; the page of `r
 of a member of a cross-validation."""
 BEGINNING = (MARKER, VOCABULARY, ORIGIN, CHAINS)
 """What is written before the recipe makes a folder a run."""
-BY_WRITERS = (*BEGINNING, RECIPE, CHECKPOINT, MANIFEST, GENERATED, MEMBERS_RECORD, COUNTS, POOL,
-              *PARTS.values())
+BY_WRITERS = (*BEGINNING, RECIPE, CHECKPOINT, PLATEAU, MANIFEST, GENERATED, MEMBERS_RECORD, COUNTS,
+              POOL, *PARTS.values())
 BY_READERS = (COLLECTION, DECISIONS, REPORT, EVALUATION)
 """Written by those who have the lock, and by commands that need none."""
 CHAIN = re.compile(r"chain-\d{1,6}")
@@ -217,7 +219,8 @@ class RunFolder:
             unfinished = TEMPORARY.fullmatch(path.name)
             name = unfinished["target"] if unfinished else ""
             old = name in BY_READERS and time.time() - path.lstat().st_mtime > HOUR
-            if name in BY_WRITERS or SAMPLE.fullmatch(name) or old:
+            ours = SAMPLE.fullmatch(name) or VALIDATION.fullmatch(name)
+            if name in BY_WRITERS or ours or old:
                 path.unlink(missing_ok=True)
 
     def _open_chains(self) -> tuple[RunFolder, ...]:

@@ -175,6 +175,8 @@ class RunProgress(Record):
     recorded: Count
     finished: bool
     stopped_early: bool
+    turned: Count | None = None
+    """The step at which validation ended the plateau of the rate, if it did."""
     clipped: Count
     clip_asked: Count
     averaged: Count

@@ -26,6 +26,7 @@ from .folder import (
     LOG,
     MARKER,
     ORIGIN,
+    PLATEAU,
     RECIPE,
     REPORT,
     SAMPLES,
@@ -39,12 +40,12 @@ from .members import COUNTS, MEMBERS, MEMBERS_RECORD
 
 CONFIG, CARD = "config.json", "README.md"
 """Of an exported model."""
-OF_RUN = (RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, COLLECTION, DECISIONS, GENERATED, LOG,
+OF_RUN = (RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, PLATEAU, COLLECTION, DECISIONS, GENERATED, LOG,
           REPORT, EVALUATION, POOL, *PARTS.values())
 FILES = {"run": OF_RUN, "chains": (*OF_RUN, CHAINS), "export": (CONFIG, VOCABULARY, CARD)}
 """What we write into a folder of each kind, beside the marker and the lock."""
 SAMPLE = {
-    "run": re.compile(r"\d{9,18}\.safetensors"),
+    "run": re.compile(r"\d{9,18}(\.valid)?\.safetensors"),
     "export": re.compile(r"sample-\d{4,9}\.safetensors"),
 }
 COMPLETE = {"run": (ORIGIN, VOCABULARY), "chains": (ORIGIN, VOCABULARY), "export": (VOCABULARY,)}

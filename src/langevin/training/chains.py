@@ -13,6 +13,7 @@ from ..store.folder import LOG, RunFolder
 from ..store.lock import lock_folder
 from ..store.replacement import replacing
 from ..tasks import open_task
+from .budget import fit_recipe
 from .jobs import Job, langevin_command, run_side_by_side
 from ..process import prepare_device
 from .loop import build
@@ -22,6 +23,7 @@ def start_chains(recipe: Recipe, out: Path, chains: int, *, overwrite: bool = Fa
     """A new folder with one run for each chain, none of them begun. Data and device are checked here, once."""
     if chains < 1:
         raise LangevinError(f"chains must be at least 1, got {chains}")
+    recipe = fit_recipe(recipe)
     prepare_device(recipe.run.device, recipe.run.threads)
     task = open_task(recipe)
     recipes = [recipe_of_chain(recipe, number) for number in range(chains)]

@@ -6,31 +6,27 @@ and the step. So a run that was killed anywhere goes on from its last checkpoint
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from ..errors import Diverged, Interrupted, LangevinError
-from ..posterior.average import LogMean
+from ..posterior.selection import choose_last
 from ..process import physical_memory, prepare_device
 from ..recipe import Recipe
 from ..recipe.schedule import Pace
-from ..samplers import SAMPLERS, Sampler
-from ..store.folder import CHECKPOINT, RunFolder
-from ..store.listing import MANIFEST
-from ..store.lock import FolderLock, lock_folder
+from ..samplers import SAMPLERS
+from ..store.folder import RunFolder
 from ..store.manifest import HistoryLine, RunProgress
-from ..store.weights import load_weights, weights
-from ..tasks.base import Carry, Task
+from ..store.writer import RunWriter
+from ..tasks.base import Task
 from .clipping import Clipper
 from .jobs import GRACE, PARENT
-from ..store.checkpoint import split_prefix
+from .state import Parts, TrainingState
 
 
 COPIES = 3
@@ -46,16 +42,6 @@ def refuse_oversized(recipe: Recipe, memory: int | None) -> None:
             f"{recipe.model.hidden} and layers = {recipe.model.layers} need at least "
             f"{needed / 1e9:,.0f} GB in training; lower hidden"
         )
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a run is made of, built before anything is written, so that settings which do not work cost nothing."""
-
-    device: torch.device
-    model: nn.Module
-    sampler: Sampler
-    pace: Pace
 
 
 def build(recipe: Recipe, task: Task) -> Parts:
@@ -74,39 +60,37 @@ def build(recipe: Recipe, task: Task) -> Parts:
                                               task.batches_per_epoch))
 
 
-class Trainer:
+LARGEST_KEPT = 256 * 2**20
+"""Bytes of the log-probabilities of validation that are kept for the choice of the last samples."""
+NO_BETTER = 2
+"""Samples in the fall of the rate that do not improve the average, after which it stops."""
+
+
+class Trainer(TrainingState):
     """One run of one task, in memory; the only one that writes in its folder, until `run` ends."""
 
     def __init__(self, folder: RunFolder, task: Task, parts: Parts | None = None) -> None:
         self.folder, self.task, self.recipe = folder, task, folder.recipe
-        parts = parts or build(self.recipe, task)
-        self.device, self.model, self.sampler, self.pace = parts.device, parts.model, parts.sampler, parts.pace
+        run = self.recipe.run
+        super().__init__(parts or build(self.recipe, task), Clipper(run.clip, run.clip_norm),
+                         keeps_mean=run.sample == "mean")
         self.trained = [p for p in self.model.parameters() if p.requires_grad]
-        self.lock: FolderLock = self._lock()
-        folder.sweep()
-        self.left_at: tuple[object, ...] | None = None
-        """How the files of the folder stood when `run` gave the lock back."""
-        self.clipper = Clipper(self.recipe.run.clip, self.recipe.run.clip_norm)
-        self.store = folder.store()
-        self.step, self.recorded, self.stopped_early = 0, 0, False
+        # Children wait for those of a parent that was killed, which end by themselves after the batch at hand.
+        self.writer = RunWriter(folder, GRACE if PARENT in os.environ else 0.0)
+        self.store = self.writer.store
         self.evaluating = False
         """True while nothing changes, so that an interruption may cut in."""
-        self.carry: Carry = None
-        self.running = LogMean()
-        self.history: list[HistoryLine] = []
-        self.losses: list[float] = []
-        self.seconds = 0.0
-        self._restore()
-
-    @property
-    def finished(self) -> bool:
-        return self.stopped_early or (self.step >= self.pace.total and self.recorded >= self.step)
+        loaded = self.writer.load()
+        if loaded is not None:
+            self.unpack(*loaded)
+        self.said: list[Tensor | None] = self.writer.log_probs() if self.pace.has_plateau else []
+        """Log-probabilities of validation of each sample; None where they were too many to keep."""
 
     def run(
         self, on_step: Callable[[Trainer], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
     ) -> None:
         """Train to the end. When `stop` (asked after every batch) says yes, save and raise Interrupted."""
-        with self._held():
+        with self.writer.held():
             self._run(on_step, stop)
 
     def _run(self, on_step: Callable[[Trainer], None], stop: Callable[[], bool]) -> None:
@@ -148,6 +132,8 @@ class Trainer:
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self.clipper.clip_(self.trained)
         self.sampler.step()
+        if self.mean is not None:
+            self.mean.update()
         self.carry, self.step = carry, self.step + 1
         self.losses.append(value)
 
@@ -156,114 +142,76 @@ class Trainer:
 
     def _record(self) -> None:
         """Validate, keep the sample if it is one, and note a line of the learning curve."""
+        if self.pace.has_plateau and self.step == self.pace.hold:
+            self.writer.save_plateau(*self._pack())
         self.evaluating = True
-        model = self.task.as_sample(self.model) if self.pace.is_sample(self.step) else self.model
+        model = self.model if self.mean is None else self.mean.module
+        model = self.task.as_sample(model) if self.pace.is_sample(self.step) else model
         log_probs = self.task.log_probs(model, "valid")
         self.evaluating = False
-        epoch, average = self.step / self.task.batches_per_epoch, None
-        temperature = self.pace.temperature_at(self.step - 1)
+        valid, average = self.task.scores(log_probs, "valid").present(), None
+        if self._is_worse_on_plateau(valid[self.task.score]):
+            self.pace = self.pace.turn(self.step)
+        epoch, temperature = self.step / self.task.batches_per_epoch, self.pace.temperature_at(self.step - 1)
         if self.pace.is_sample(self.step):
-            self.lock.expect_folder()
-            self.store.append(model, self.step, epoch=epoch, temperature=temperature)
-            self.running.add(log_probs)
+            self._keep(model, log_probs, epoch, temperature)
             average = self.task.scores(self.running.value(), "valid").present()
         self.history.append(HistoryLine(
             step=self.step, epoch=epoch, lr=self.pace.lr_at(self.step - 1), temperature=temperature,
-            train_loss=sum(self.losses) / max(len(self.losses), 1),
-            valid=self.task.scores(log_probs, "valid").present(), average=average,
+            train_loss=sum(self.losses) / max(len(self.losses), 1), valid=valid, average=average,
         ))
         self.losses, self.recorded = [], self.step
         self.stopped_early = self._out_of_patience()
+        if self.finished:
+            self._choose()
         self.save()
 
+    def _is_worse_on_plateau(self, score: float) -> bool:
+        """Whether validation has turned, while the rate was full: it then falls from here."""
+        if not self.pace.has_plateau or self.step >= self.pace.hold:
+            return False
+        return score > min((line.valid[self.task.score] for line in self.history), default=math.inf)
+
+    def _keep(self, model: nn.Module, log_probs: Tensor, epoch: float, temperature: float) -> None:
+        """Store a sample; beside it what it says of validation, where the last of them are chosen by that."""
+        places = len(self.pace.places)
+        said = log_probs.float().cpu() if 0 < places * log_probs.numel() * 4 <= LARGEST_KEPT else None
+        about = {"running_mean": True} if self.mean is not None else {}
+        self.writer.append(model, self.step, said, epoch=epoch, temperature=temperature, **about)
+        self.running.add(log_probs)
+        if self.pace.has_plateau:
+            self.said.append(said)
+
     def _out_of_patience(self) -> bool:
-        """No better running average on validation for `patience` samples."""
+        """No better average on validation for some samples: of all of them, or of the last j of a plateau."""
         patience = self.recipe.run.patience
         scores = [line.average[self.task.score] for line in self.history if line.average]
+        if self.pace.has_plateau:
+            patience, scores = NO_BETTER, [self._last(n)[1] for n in range(1, len(self._known()) + 1)]
         return patience is not None and bool(scores) and len(scores) - 1 - scores.index(min(scores)) >= patience
+
+    def _known(self) -> list[Tensor]:
+        """What all samples say of validation; nothing where it was too much to keep."""
+        known = [said for said in self.said if said is not None]
+        return known if len(known) == len(self.said) else []
+
+    def _last(self, samples: int) -> tuple[int, float]:
+        """How many of the first so many samples to average, from the last back, and the score of that."""
+        return choose_last(
+            self._known()[:samples], lambda log_probs: self.task.scores(log_probs, "valid").present()[self.task.score]
+        )
+
+    def _choose(self) -> None:
+        if known := self._known():
+            self.writer.remember(*self._last(len(known)))
+
+    def _pack(self) -> tuple[dict[str, Tensor], RunProgress]:
+        return self.pack(self.task.num_data, tuple(sample.record() for sample in self.store.samples))
 
     def save(self) -> None:
         """Write all that the rest of the run depends on, as one file, atomically."""
-        if not self.lock.busy:
-            with self._held():
+        if not self.writer.lock.busy:
+            with self.writer.held():
                 self.save()
             return
-        self.lock.expect_folder()
-        tensors = {f"model.{name}": tensor for name, tensor in weights(self.model).items()}
-        state = self.sampler.state_dict()
-        for number, values in state["state"].items():
-            tensors |= {f"sampler.{number}.{key}": value.contiguous() for key, value in values.items()}
-        for layer, parts in enumerate(self.carry or ()):
-            tensors |= {f"carry.{layer}.{part}": tensor.contiguous() for part, tensor in enumerate(parts)}
-        if self.running.log_sum is not None:
-            tensors["running"] = self.running.log_sum
-        groups = [{k: v for k, v in g.items() if k != "params"} for g in state["param_groups"]]
-        self.folder.save_checkpoint(tensors, RunProgress(
-            step=self.step, total=self.pace.total, recorded=self.recorded, finished=self.finished,
-            stopped_early=self.stopped_early, clipped=self.clipper.acted, clip_asked=self.clipper.asked,
-            averaged=self.running.count, groups=tuple(groups), losses=tuple(self.losses),
-            history=tuple(self.history), seconds=self.seconds, num_data=self.task.num_data,
-            samples=tuple(sample.record() for sample in self.store.samples),
-        ))
-
-    def _restore(self) -> None:
-        loaded = self.folder.load_checkpoint()
-        if loaded is None:
-            self.store.forget_after(0)
-            return
-        tensors, progress = loaded
-        rooms = split_prefix(tensors)
-        load_weights(self.model, rooms["model"], "the checkpoint")
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in rooms.get("sampler", {}).items():
-            number, key = name.split(".")
-            state.setdefault(int(number), {})[key] = tensor
-        groups = [
-            own | saved
-            for own, saved in zip(self.sampler.state_dict()["param_groups"], progress.groups, strict=True)
-        ]
-        self.sampler.load_state_dict({"state": state, "param_groups": groups})
-        self.step, self.recorded = progress.step, progress.recorded
-        self.stopped_early, self.seconds = progress.stopped_early, progress.seconds
-        self.clipper.acted, self.clipper.asked = progress.clipped, progress.clip_asked
-        self.history, self.losses = list(progress.history), list(progress.losses)
-        self.running = LogMean(tensors.get("running"), progress.averaged)
-        self.carry = unflatten_carry(rooms.get("carry", {}), next(self.model.parameters()).device)
-        self.store.return_to(self.recorded, progress.samples)
-
-    def _lock(self) -> FolderLock:
-        """Children wait for those of a parent that was killed, which end by themselves after the batch at hand."""
-        return lock_folder(self.folder.path, GRACE if PARENT in os.environ else 0.0)
-
-    @contextlib.contextmanager
-    def _held(self) -> Iterator[None]:
-        """Only this trainer writes; if it gave the folder back before, only where nothing has happened to it since."""
-        if not self.lock.alive:
-            self._refuse_changes()
-            self.lock = self._lock()
-        with self.lock:
-            if self.left_at is not None:  # again: until the lock was ours, somebody could write
-                self._refuse_changes()
-            try:
-                yield
-            finally:
-                self.left_at = self._stand()
-
-    def _refuse_changes(self) -> None:
-        if self.lock.lost or self.left_at != self._stand():
-            raise LangevinError(f"the run in {self.folder.path} went on elsewhere while this trainer stood still; open "
-                                f"it anew by session.resume")
-
-    def _stand(self) -> tuple[object, ...]:
-        """Which checkpoint and which list of samples the folder has."""
-        paths = (self.folder.path / CHECKPOINT, self.store.folder / MANIFEST)
-        found = [path.stat() if path.exists() else None for path in paths]
-        return tuple(status and (status.st_ino, status.st_mtime_ns, status.st_size) for status in found)
-
-
-def unflatten_carry(flat: dict[str, Tensor], device: torch.device) -> Carry:
-    """'layer.part' → [(part, ...), ...], or None when nothing was carried."""
-    layers: dict[int, list[Tensor]] = {}
-    for name in sorted(flat, key=lambda n: tuple(map(int, n.split(".")))):
-        layers.setdefault(int(name.split(".")[0]), []).append(flat[name].to(device))
-    return [tuple(layers[number]) for number in sorted(layers)] or None
+        self.writer.save(*self._pack())

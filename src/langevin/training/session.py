@@ -14,12 +14,14 @@ from ..recipe import Recipe
 from ..store.folder import RunFolder
 from ..store.replacement import replacing
 from ..tasks import open_run_task, open_task
+from .budget import fit_recipe
 from .jobs import abandoned, stopping_signals
 from .loop import Trainer, build
 
 
 def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str, Any] | None = None) -> Trainer:
     """A trainer in a new run folder, which remembers what is said `about` it; made when all of the run is built."""
+    recipe = fit_recipe(recipe)
     prepare_device(recipe.run.device, recipe.run.threads)
     task = open_task(recipe)
     parts, facts = build(recipe, task), task.facts | (about or {})

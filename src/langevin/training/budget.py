@@ -1,0 +1,108 @@
+"""A recipe fitted to its data and to the time there is, before a run begins and is written down.
+
+What follows from the size of a text or from a clock is resolved here, once: the run folder has
+numbers, so that it resumes the same anywhere.
+"""
+
+from __future__ import annotations
+
+import time
+from torch import nn
+
+from ..data.corpora import read_corpus
+from ..errors import LangevinError
+from ..recipe import OPTIMISERS, Recipe, TextData
+from ..recipe.load import validate
+from ..recipe.tables import LONGEST
+from ..recipe.text import settings_by_size
+from ..samplers.schedules import PLACES
+from ..tasks import open_task
+from ..tasks.base import Carry, Task
+from .loop import build
+from .state import Parts
+
+WARM_UP, TIMED = 3, 20
+"""Steps before the clock runs, and steps that it times."""
+
+
+def fit_recipe(recipe: Recipe) -> Recipe:
+    """The same recipe with numbers in place of all that its text or a clock decides."""
+    minutes = recipe.run.minutes
+    bound = recipe.run.epochs if "epochs" in recipe.run.model_fields_set else None
+    if recipe.run.by_size:
+        recipe = fit_to_text(recipe)
+    return recipe if minutes is None else fit_to_time(recipe, minutes, bound)
+
+
+def fit_to_text(recipe: Recipe) -> Recipe:
+    """Keys that nobody set, by the rule for a text of this size."""
+    if not isinstance(recipe.data, TextData):
+        raise LangevinError(f"by_size is for texts, got a recipe for {recipe.task!r}; leave it out")
+    values = recipe.model_dump(mode="json", exclude_none=True)
+    rule = settings_by_size(recipe.data.level, training_tokens(recipe.data))
+    if recipe.sampler.name in OPTIMISERS:
+        del rule["sampler"]["prior_var"]
+    for table, settings in rule.items():
+        given = getattr(recipe, table).model_fields_set
+        values[table] |= {key: value for key, value in settings.items() if key not in given}
+    values["run"]["by_size"] = False
+    return validate(values)
+
+
+def training_tokens(data: TextData) -> int:
+    """About how many tokens the training split has, in one pass over the text."""
+    corpus = read_corpus(data.corpus)
+    text, share = corpus.get("train"), 1.0
+    if text is None:
+        text, share = corpus["text"], data.parts[0] / sum(data.parts)
+    count = 0
+    for chunk in text.chunks():
+        if data.level == "byte":
+            count += len(chunk)
+        elif data.level == "char":
+            count += len(chunk.decode("utf-8", "ignore"))
+        else:
+            count += len(chunk.split()) + chunk.count(b"\n")
+    return round(count * share)
+
+
+def fit_to_time(recipe: Recipe, minutes: float, bound: float | None) -> Recipe:
+    """So many epochs as fit into the minutes, at most the bound."""
+    started = time.monotonic()
+    task = open_task(recipe)
+    step, validation = seconds_of(task, build(recipe, task))
+    left = 60 * minutes - (time.monotonic() - started) - len(PLACES) * validation
+    if left < step:
+        raise LangevinError(
+            f"expected minutes for at least one step and {len(PLACES)} validations, got {minutes:g}: a step takes "
+            f"{step:.2g} seconds here, a validation {validation:.2g}; allow more"
+        )
+    epochs = int(left / step) / task.batches_per_epoch
+    values = recipe.model_dump(mode="json", exclude_none=True)
+    del values["run"]["minutes"]
+    values["run"]["epochs"] = min(epochs, LONGEST if bound is None else bound)
+    return validate(values)
+
+
+def seconds_of(task: Task, parts: Parts) -> tuple[float, float]:
+    """Of a step of training and of a validation, measured on parts that are thrown away."""
+    carry: Carry = None
+    begun = 0.0
+    for number in range(WARM_UP + TIMED):
+        if number == WARM_UP:
+            begun = time.monotonic()
+        carry = train_once(parts.model, parts, task, number, carry)
+    step = (time.monotonic() - begun) / TIMED
+    begun = time.monotonic()
+    task.log_probs(parts.model, "valid")
+    return step, time.monotonic() - begun
+
+
+def train_once(model: nn.Module, parts: Parts, task: Task, number: int, carry: Carry) -> Carry:
+    epoch, index = divmod(number, task.batches_per_epoch)
+    model.train()
+    parts.sampler.zero_grad()
+    loss, carry = task.loss(model, epoch, index, carry)
+    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    parts.sampler.step()
+    return carry
