@@ -59,12 +59,15 @@ class TextData(Table):
 def settings_by_size(level: str, tokens: int) -> dict[str, dict[str, int | float]]:
     """What a text of so many training tokens gets, by table; nothing of it depends on the epochs.
 
-    Fewer tokens are passed over more often, in smaller batches, so that there are steps enough.
+    Fewer tokens are passed over more often, in smaller batches, so that there are steps enough. What
+    was measured, and what was not, is in docs/log.md of 2026-11-19.
     """
     if level == "word":
         return {
-            "data": {"batch_size": 20, "window": 35}, "model": {"hidden": 200, "layers": 1},
-            "sampler": {"lr": 8e-3, "prior_var": 0.1}, "run": {"epochs": 6},
+            "data": {"batch_size": 20, "window": 35},
+            "model": {"hidden": 128 if tokens < 500_000 else 200, "layers": 1},
+            "sampler": {"lr": 4e-3 if tokens < 500_000 else 8e-3, "prior_var": 0.1},
+            "run": {"epochs": 8 if tokens < 500_000 else 5},
         }
     return {
         "data": {"batch_size": 32 if tokens < 500_000 else 50, "window": 50},

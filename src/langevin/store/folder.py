@@ -46,8 +46,7 @@ RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
     "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples",
     "chains.json",
 )
-PLATEAU = "plateau.safetensors"
-"""The checkpoint at the end of a plateau of the rate, from where a longer run goes on."""
+PLATEAU = "plateau.safetensors"  # a checkpoint: a longer run goes on where the rate fell
 MARKER = ".langevin-run.json"
 """Written first into every folder that we make; says of which kind it is."""
 COLLECTION, DECISIONS, GENERATED, LOG, REPORT, EVALUATION = (
@@ -219,8 +218,7 @@ class RunFolder:
             unfinished = TEMPORARY.fullmatch(path.name)
             name = unfinished["target"] if unfinished else ""
             old = name in BY_READERS and time.time() - path.lstat().st_mtime > HOUR
-            ours = SAMPLE.fullmatch(name) or VALIDATION.fullmatch(name)
-            if name in BY_WRITERS or ours or old:
+            if name in BY_WRITERS or SAMPLE.fullmatch(name) or VALIDATION.fullmatch(name) or old:
                 path.unlink(missing_ok=True)
 
     def _open_chains(self) -> tuple[RunFolder, ...]:
