@@ -40,13 +40,13 @@ from .manifest import (
 from .members import COUNTS, MEMBERS, MEMBERS_RECORD
 from .records import BRING_BACK, read_record, seal, write_json, write_record, write_sealed
 from .same_chains import refuse_different_chains
-from .samples import SAMPLE, VALIDATION, SampleStore
+from .samples import SAMPLE, SampleStore
+from .validation import VALIDATION
 
-RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS = (
+RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS, PLATEAU = (
     "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples",
-    "chains.json",
+    "chains.json", "plateau.safetensors",
 )
-PLATEAU = "plateau.safetensors"  # a checkpoint: a longer run goes on where the rate fell
 MARKER = ".langevin-run.json"
 """Written first into every folder that we make; says of which kind it is."""
 COLLECTION, DECISIONS, GENERATED, LOG, REPORT, EVALUATION = (

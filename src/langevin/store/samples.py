@@ -20,13 +20,12 @@ from ..errors import LangevinError
 from ..files import IRREGULAR, inside, listed_name, no_file, sync_folder, write_atomic
 from .listing import Listing
 from .manifest import SampleRecord
+from .validation import validation_of
 from .weights import DamagedSample, load_weights, weights
 
 T = TypeVar("T")
 SAMPLE = re.compile(r"\d{9,18}\.safetensors|sample-\d{4,9}\.safetensors")
 """Names of samples, in a run folder by their step and in an exported one by their place."""
-VALIDATION = re.compile(r"\d{9,18}\.valid\.safetensors")
-"""Names of what samples of a run say of validation."""
 REMEDY = "go on without it by --skip-damaged, or SampleStore(folder, skip_damaged=True)"
 COLLECTIONS = ("forward", "backward", "thinned")
 log = logging.getLogger("langevin")
@@ -253,11 +252,6 @@ class SampleStore:
     def _list(self, samples: Iterable[Sample]) -> None:
         self.samples = list(samples)
         self.listing.replace(sample.record() for sample in self.samples)
-
-
-def validation_of(sample: Path) -> Path:
-    """Where what a sample says of validation is kept, beside it."""
-    return sample.with_suffix(".valid.safetensors")
 
 
 def name_of_last(how: str) -> str:

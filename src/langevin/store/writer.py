@@ -18,7 +18,7 @@ from .listing import MANIFEST
 from .lock import FolderLock, lock_folder
 from .manifest import Choice, RunProgress
 from .records import write_record
-from .samples import validation_of
+from .validation import validation_of
 
 
 class RunWriter:
