@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .posterior.average import Averaged, AveragedValues, average, average_values
     from .posterior.ensemble import Ensemble
     from .predict.load import load
+    from .predict.pooling import pool
     from .samplers import PSGLD, SGHMC, SGLD, SGNHT, Sampler, Santa
     from .store.samples import Sample, SampleStore
     from .training.running_mean import RunningMean
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "PSGLD", "SGHMC", "SGLD", "SGNHT", "Averaged", "AveragedValues", "Ensemble", "LangevinError",
     "RunningMean", "Sample", "SampleStore", "Sampler", "Santa", "average", "average_values", "load",
+    "pool",
 ]
 
 PLACES = {
@@ -34,6 +36,7 @@ PLACES = {
     "AveragedValues": "posterior.average", "average_values": "posterior.average",
     "Ensemble": "posterior.ensemble",
     "Sample": "store.samples", "SampleStore": "store.samples", "load": "predict.load",
+    "pool": "predict.pooling",
     "RunningMean": "training.running_mean", "BayesianTextClassifier": "estimator",
 }
 """Where the public names live."""
