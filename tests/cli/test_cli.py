@@ -129,6 +129,7 @@ def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
         (["train"], "expected a recipe or --text"),
         (["train", "wp-lstm-psgd"], "did you mean 'wp-lstm-psgld'"),
         (["train", "--text", "absent.txt"], "expected a text file"),
+        (["train", "docs.txt"], "to train on a text, pass it by --text docs.txt"),
         (["train", "demo", "--set", "epoch=1"], "did you mean 'epochs'"),
         (["train", "demo", "--set", "sampler=sgld"], "sampler.name"),
         (["train", "demo", "--set", "burn_in=40"], "burn_in must be shorter"),
@@ -146,6 +147,7 @@ def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
 )
 def test_bad_input_is_explained(cli, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs.txt").write_text("It was a clear night.")
     code, _, messages = cli(*arguments)
     assert code == 2
     assert message in messages

@@ -1,11 +1,12 @@
 """The rules of the house hold, and each of them can fail."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.house.debts import split_debts
-from tests.house.rooms import RANK, edges, modules, room
+from tests.house.rooms import RANK, ROOT, edges, modules, room
 from tests.house.rules import (
     RULES,
     against_the_order,
@@ -14,6 +15,7 @@ from tests.house.rules import (
     functions,
     python_files,
 )
+from tests.house.tree import BESIDE, PAGES, block, printed
 
 
 def test_every_room_has_its_place_in_the_order():
@@ -26,6 +28,20 @@ def test_rule_holds(rule):
     _, new, paid = split_debts(rule, find())
     assert not new, f"{hint}: " + ", ".join(new)
     assert not paid, "mended: run python -m tests.house, which takes it from the list of debts"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_map_of_the_house_is_that_of_the_disk(page):
+    shown = printed((ROOT / page).read_text("utf-8"))
+    assert shown == block(), "write it anew: python -m tests.house"
+
+
+def test_what_stands_beside_the_package_is_on_the_map():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no git tree here")
+    folders = {line.partition("/")[0] for line in listed.stdout.splitlines() if "/" in line}
+    assert folders - {"src", ".ci"} == set(BESIDE)
 
 
 @pytest.fixture

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from langevin.errors import LangevinError
+from langevin.posterior.scores import Scores
+from langevin.report.sections import headline
+from langevin.report.story import gather
+from langevin.tasks.language_model import LanguageModelTask
 from langevin.recipe import load_recipe
 from langevin.report.page import SECTIONS, write_report
 from langevin.store.folder import RECIPE
@@ -118,7 +123,7 @@ def test_in_a_browser(runs: dict[str, Path], task: str, browser: Browser) -> Non
         sizes = browser.ask("[...document.images].map(i => [i.complete, i.naturalWidth, i.width])")
         assert len(sizes) == FIGURES[task]
         assert all(complete and natural > 200 and shown > 200 for complete, natural, shown in sizes)
-        assert browser.ask("document.title").startswith("<script>")
+        assert "<script>" in browser.ask("document.title")
         assert browser.ask("document.documentElement.scrollWidth") <= width
         brightness = browser.ask("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]")
         assert (brightness > 128) == (scheme == "light")
@@ -203,3 +208,28 @@ def test_what_validation_chose_is_told_beside(runs: dict[str, Path], tmp_path: P
     assert told in page
     assert f"has a mean nll of {chosen.evaluate().averaged.nll:.4f} nats." in page
     assert "which validation chose" not in (runs["language-model"] / "report.html").read_text()
+
+
+def test_the_page_is_headed_by_its_data_which_are_read_once(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, once = [], LanguageModelTask.__init__
+
+    def counted(*arguments: object) -> None:
+        reads.append(arguments)
+        once(*arguments)
+
+    monkeypatch.setattr(LanguageModelTask, "__init__", counted)
+    write_report(runs["language-model"], tmp_path / "page.html")
+    assert len(reads) == 1
+    assert "<h1>night.txt: " in (tmp_path / "page.html").read_text()
+
+
+def test_the_better_number_stands_out(runs: dict[str, Path]) -> None:
+    story = gather(runs["classify"], split="test", tokens=100)
+    low, high = (Scores(nll, 9, error=nll) for nll in (0.25, 0.5))
+    for last, averaged in ((low, high), (high, low)):
+        evaluation = replace(story.evaluation, last=last, averaged=averaged)
+        page = headline(replace(story, evaluation=evaluation))
+        assert "<strong>an error of 25.00 %</strong>" in page
+        assert "<strong>an error of 50.00 %</strong>" not in page

@@ -1,1 +1,1 @@
-"""files → LongTensor batches."""
+"""Files, texts and pictures → tokens → batches."""

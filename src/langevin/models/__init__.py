@@ -1,1 +1,1 @@
-"""batches → logits."""
+"""What foresees: batches → log-probabilities."""

@@ -1,1 +1,1 @@
-"""samples → averaged p, uncertainty."""
+"""Samples and any torch model → averages with their uncertainty; knows no task."""

@@ -1,4 +1,4 @@
-"""A recipe is frozen data: read from TOML, validated before the first batch, kept in the run folder."""
+"""Settings: read from TOML, validated before the first batch, frozen, kept in the run."""
 
 from .captions import CaptionData
 from .load import Recipe, all_keys, load_recipe, locate, shipped

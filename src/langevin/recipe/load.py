@@ -129,7 +129,8 @@ def tables_of(raw: bytes, source: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise LangevinError(f"{source} is not valid TOML: {error}") from None
+        text = "" if source.suffix == ".toml" else f"; to train on a text, pass it by --text {source}"
+        raise LangevinError(f"{source} is not valid TOML: {error}{text}") from None
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:

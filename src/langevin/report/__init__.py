@@ -1,1 +1,1 @@
-"""Figures, tables and pages for people."""
+"""Results → tables, pictures and one page, for people."""

@@ -79,7 +79,8 @@ def write_report(
 
 def report_page(story: Story) -> str:
     """The whole page."""
-    title = story.folder.recipe.title or story.folder.path.name
+    told = story.folder.recipe
+    title = f"{Path(told.data.corpus).name}: {told.title or story.folder.path.name}"
     sections = [section(heading, make(story)) for heading, make in SECTIONS.items()]
     head = element(
         "head", element("meta", charset="utf-8"),

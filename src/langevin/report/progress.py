@@ -73,9 +73,14 @@ class TrainingProgress:
             self.bar.update(self.number, completed=trainer.step, text=text)
         elif not self.quiet and due:
             self.last_line = time.monotonic()
-            left = (trainer.pace.total - trainer.step) / max(self.rate(trainer), 1e-9)
             where = f"{self.label} {trainer.step}/{trainer.pace.total}"
-            messages.print(f"{where} {text} {duration(left)} left", soft_wrap=True)
+            messages.print(f"{where} {text}{self.left(trainer)}", soft_wrap=True)
+
+    def left(self, trainer: Trainer) -> str:
+        """Nothing before a step was timed."""
+        rate = self.rate(trainer)
+        steps = trainer.pace.total - trainer.step
+        return f" {duration(steps / rate)} left" if rate else ""
 
     def rate(self, trainer: Trainer) -> float:
         """Steps a second."""

@@ -66,8 +66,9 @@ def learning_table(summary: dict[str, Any]) -> Group:
     last = len(history) - 1
     keep = sorted({round(i * last / (LINES - 1)) for i in range(LINES)})
     score = summary["score"]
+    fewer = f" ({len(keep)} of {len(history)} lines)" if len(keep) < len(history) else ""
     made = table(
-        f"learning curve, validation {heading(score)}: "
+        f"learning curve{fewer}, validation {heading(score)}: "
         f"{curve([line['valid'][score] for line in history])}",
         ("epoch", "lr", "temperature", "training loss", "this sample", "running average"),
         [

@@ -1,4 +1,4 @@
-"""gradient → next θ. Torch optimisers that sample; this folder imports nothing else of the project."""
+"""Gradient → next θ: torch optimisers that sample; imports nothing else of the project."""
 
 from .base import Sampler
 from .psgld import PSGLD

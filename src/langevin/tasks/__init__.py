@@ -1,4 +1,4 @@
-"""What differs between jobs: likelihood, evaluation, metrics. One small file each."""
+"""What differs between jobs: likelihood, batches, scores; one pass over a split."""
 
 from importlib import import_module
 from typing import Any
