@@ -152,7 +152,7 @@ def test_bad_input_is_explained(cli, arguments, message, tmp_path, monkeypatch):
     assert code == 2
     assert message in messages
     assert "Traceback" not in messages
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["docs.txt"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from langevin.errors import LangevinError
+from langevin.errors import Interrupted, LangevinError
 from langevin.posterior.scores import Scores
 from langevin.report.sections import headline
 from langevin.report.story import gather
@@ -19,7 +19,6 @@ from langevin.tasks.language_model import LanguageModelTask
 from langevin.recipe import load_recipe
 from langevin.report.page import SECTIONS, write_report
 from langevin.store.folder import RECIPE
-from langevin.store.listing import MANIFEST
 from langevin.training.chains import start_chains
 from langevin.posterior.selection import BEST, Selection
 from langevin.predict.load import open_posterior
@@ -166,10 +165,12 @@ def test_a_folder_that_is_no_run_and_a_split_that_is_none(cli, runs: dict[str, P
     assert not (tmp_path / "page.html").exists()
 
 
-def test_a_run_without_samples_and_one_that_never_began(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_without_samples_and_one_that_never_began(tmp_path: Path, tiny) -> None:
     run = tmp_path / "run"
-    shutil.copytree(runs["language-model"], run)
-    (run / "samples" / MANIFEST).unlink()
+    trainer = start(tiny("burn_in=1.9"), run)
+    with pytest.raises(Interrupted):
+        trainer.run(stop=lambda: bool(trainer.history))
+    assert not len(trainer.store)
     write_report(run, tmp_path / "young.html")
     assert "No samples were kept yet" in (tmp_path / "young.html").read_text()
     assert len(Reader((tmp_path / "young.html").read_text()).of("img")) == 1  # the learning curve

@@ -2,6 +2,7 @@
 
 from langevin.process import SILENT
 from langevin.report.progress import Bars, TrainingProgress
+from langevin.training.session import start
 
 
 def test_nothing_is_said_unless_bars_are_made(capsys):
@@ -28,3 +29,11 @@ def test_the_name_of_a_run_may_be_in_brackets():
     bar = TrainingProgress("[/s]").bar
     bar.add_task("[/s]", total=1, text="")
     assert bar.columns[0].render(bar.tasks[0]).plain == "[/s]"
+
+
+def test_no_time_is_foretold_before_a_step_was_timed(tiny, tmp_path):
+    trainer, bar = start(tiny(), tmp_path / "run"), TrainingProgress("run", quiet=True)
+    with bar:
+        assert bar.left(trainer) == ""
+        trainer.step = 5
+        assert bar.left(trainer).endswith(" left")
