@@ -72,6 +72,6 @@ def settings_by_size(level: str, tokens: int) -> dict[str, dict[str, int | float
     return {
         "data": {"batch_size": 32 if tokens < 500_000 else 50, "window": 50},
         "model": {"hidden": 256, "layers": 1, "dropout": 0.2 if tokens < 500_000 else 0.0},
-        "sampler": {"lr": 6e-3, "prior_var": 1.0},
+        "sampler": {"lr": 6e-3 if tokens < 500_000 else 8e-3, "prior_var": 1.0},
         "run": {"epochs": 12 if tokens < 500_000 else 6},
     }
