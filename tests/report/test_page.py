@@ -167,7 +167,7 @@ def test_a_folder_that_is_no_run_and_a_split_that_is_none(cli, runs: dict[str, P
 
 def test_a_run_without_samples_and_one_that_never_began(tmp_path: Path, tiny) -> None:
     run = tmp_path / "run"
-    trainer = start(tiny("burn_in=1.9"), run)
+    trainer = start(tiny("burn_in=1.5"), run)
     with pytest.raises(Interrupted):
         trainer.run(stop=lambda: bool(trainer.history))
     assert not len(trainer.store)
