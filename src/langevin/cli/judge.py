@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..predict.caption_scores import caption_metrics, check_request
-from ..predict.captioning import BeamSettings
+from ..predict.captioning import BeamSettings, CaptionPosterior
 from ..predict.classification import ClassificationPosterior
 from ..predict.diagnosis import diagnose_runs
 from ..predict.draws import write_netcdf
@@ -93,12 +93,13 @@ def evaluate(
             folder, captions, search, text=text, mc_dropout=mc_dropout, overwrite=overwrite
         )
     with Bars(quiet or as_json) as progress:
-        result = open_posterior(folder, selection, progress).evaluate(
+        posterior = open_posterior(folder, selection, progress)
+        result = posterior.evaluate(
             split, text=text, curve=curve, masks=mc_dropout, middle=weight_average,
             student=student, progress=progress,
         )  # fmt: skip
-        if captions is not None:
-            found = caption_metrics(folder, result.split, selection, search, captions, progress)
+        if captions is not None and isinstance(posterior, CaptionPosterior):
+            found = caption_metrics(posterior, result.split, search, captions, progress)
             result = replace(result, captions=found)
     say_skipped(result.skipped)
     for note in result.captions.notes if result.captions else ():

@@ -12,7 +12,6 @@ import torch
 from ..errors import LangevinError
 from ..store.samples import Sample
 from ..tasks.captioning import CaptionTask
-from ..posterior.selection import Selection
 from .captioning import BeamSettings, CaptionPosterior, sentence
 from .load import open_as
 from .coco import CocoScores, evaluate_captions, write_coco_results
@@ -64,7 +63,7 @@ def files_of(out: Path) -> dict[str, Path]:
 
 
 def caption_metrics(
-    run: Path, split: str, selection: Selection, search: BeamSettings, out: Path,
+    captioner: CaptionPosterior, split: str, search: BeamSettings, out: Path,
     progress: Progress = SILENT,
 ) -> CaptionMetrics:
     """COCO's metrics of the captions of a split by the last sample and by the average.
@@ -72,7 +71,7 @@ def caption_metrics(
     The captions go to `out` and, those of the last sample, to the same name with `-last`, in COCO's
     results format, before they are scored: nothing is lost when a metric fails.
     """
-    captioner, files = open_as(CaptionPosterior, run, selection), files_of(out)
+    files = files_of(out)
     models = {"averaged": captioner.draws, "last": captioner.draws[-1:]}
     scores = score_models(captioner, split, models, search, files, progress)
     return CaptionMetrics(

@@ -19,15 +19,11 @@ from ..store.export import (
 )
 from ..store.folder import RunFolder
 from ..store.samples import Sample
+from ..posterior.selection import EVERYTHING, Selection
+from ..process import SILENT, Progress
 from ..tasks.scoring import score_samples
-from ..process import prepare_device
-from ..posterior.selection import Selection
-from ..tasks import open_run_task
-from ..process import Progress, SILENT
-from ..posterior.selection import resolve
-from ..tasks.choice import choosing
-from ..posterior.selection import EVERYTHING
-
+from .base import Posterior
+from .load import open_posterior
 
 
 def export(
@@ -43,10 +39,11 @@ def export(
     """
     folder, out = RunFolder(path), out.resolve()
     with new_export(out, overwrite=overwrite) as making:
-        chosen = resolve(folder, selection, choosing(progress))
-        samples = chosen.samples
+        posterior = open_posterior(path, selection, progress)
+        chosen, samples = posterior.opened.chosen, posterior.draws
         written = write_samples(making, samples, float16=float16)
-        found = measured(folder, written, samples if float16 else [], progress) if measure else None
+        before = samples if float16 else []
+        found = measured(posterior, written, before, progress) if measure else None
         config = describe(folder, len(samples), float16=float16)
         if with_counts:
             copy_counts(folder, making)
@@ -63,15 +60,14 @@ def export(
 
 
 def measured(
-    folder: RunFolder, written: Sequence[Sample], before: Sequence[Sample], progress: Progress
+    posterior: Posterior, written: Sequence[Sample], before: Sequence[Sample], progress: Progress
 ) -> ExportMetrics | None:
     """Of the written samples, and of those before they were rounded; None without the data."""
     try:
-        task = open_run_task(folder)
+        task = posterior.data
     except LangevinError:
         return None
-    split = "test" if "test" in task.splits else "valid"
-    model = task.build_model().to(prepare_device(folder.recipe.run.device, folder.recipe.run.threads))
+    split, model = "test" if "test" in task.splits else "valid", posterior.model
     advance = progress.begin(len(written) + len(before))
     now = score_samples(task, model, written, split, advance)
     whole = score_samples(task, model, before, split, advance) if before else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .components import Html, element, html_table, joined, parts, shaded, table
-from .story import Story
+from .story import ReportData
 from .uncertain import top_table
 
 LEGEND = element(
@@ -14,7 +14,7 @@ LEGEND = element(
 )
 
 
-def examples(story: Story) -> Html:
+def examples(story: ReportData) -> Html:
     """Text or captions that the average wrote, then the most uncertain items of the split."""
     if story.ranked is None:
         return parts(element("p", "No samples were kept yet."))

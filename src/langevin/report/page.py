@@ -13,10 +13,10 @@ from ..store.folder import REPORT
 from .components import Html, element, name_of, section
 from .instances import examples
 from .sections import calibration, collections, cost, diagnostics, learning, overview, recipe
-from .story import Story, gather
+from .story import ReportData, gather
 from ..process import Progress, SILENT
 
-SECTIONS: dict[str, Callable[[Story], Html]] = {
+SECTIONS: dict[str, Callable[[ReportData], Html]] = {
     "Overview": overview, "Learning curves": learning, "Number of samples": collections,
     "Calibration and uncertainty": calibration, "Diagnostics": diagnostics, "Examples": examples, "Cost": cost,
     "Recipe and origin": recipe,
@@ -77,7 +77,7 @@ def write_report(
     write_atomic(out, report_page(story).encode())
 
 
-def report_page(story: Story) -> str:
+def report_page(story: ReportData) -> str:
     """The whole page."""
     told = story.folder.recipe
     title = f"{Path(told.data.corpus).name}: {told.title or story.folder.path.name}"

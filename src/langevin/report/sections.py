@@ -9,7 +9,7 @@ from ..store.folder import RunFolder
 from .components import Html, element, figure, html_table, parts, table
 from .diagnosis import diagnosis_tables, thinning_in_words
 from .figures import Line, draw_collections, draw_learning_curves, draw_lines, draw_reliability, finish
-from .story import Story
+from .story import ReportData
 from .summary import run_summary
 from .tables import evaluation_tables, gain_in_words, heading, in_table_units, shown_number
 from .terminal import duration
@@ -19,7 +19,7 @@ SAID = {"nll": "a mean nll of {} nats", "error": "an error of {} %"}
 NONE_YET = "No samples were kept yet: the run has not passed its burn-in."
 
 
-def overview(story: Story) -> Html:
+def overview(story: ReportData) -> Html:
     """What the run is and, in one sentence, what came out."""
     facts = run_summary(story.folder)["facts"]
     return parts(headline(story), table(
@@ -27,7 +27,7 @@ def overview(story: Story) -> Html:
     ))
 
 
-def headline(story: Story) -> Html:
+def headline(story: ReportData) -> Html:
     """The last sample beside the average, the better one in bold, and what is certain about it."""
     result = story.evaluation
     if result is None:
@@ -48,7 +48,7 @@ def said(score: str, value: float) -> str:
     return SAID[score].format(shown_number(score, value))
 
 
-def by_validation(story: Story) -> str:
+def by_validation(story: ReportData) -> str:
     """The score of the collection that validation chose, which commands average; the page: all."""
     result, choice = story.evaluation, story.collection
     if result is None or result.curve is None or choice is None:
@@ -61,7 +61,7 @@ def by_validation(story: Story) -> str:
             f"other commands average, has {value}.")
 
 
-def learning(story: Story) -> Html:
+def learning(story: ReportData) -> Html:
     """Validation scores and training loss against epochs."""
     history = story.progress.lines() if story.progress else []
     if not history:
@@ -99,7 +99,7 @@ def learning_lines(history: list[dict[str, Any]], score: str) -> dict[str, Line]
     return lines
 
 
-def collections(story: Story) -> Html:
+def collections(story: ReportData) -> Html:
     """The scores, and the score by the number of samples, forward, backward and thinned."""
     result = story.evaluation
     if result is None or result.curve is None:
@@ -115,7 +115,7 @@ def collections(story: Story) -> Html:
     return parts(*map(html_table, evaluation_tables(result)), drawn)
 
 
-def calibration(story: Story) -> Html:
+def calibration(story: ReportData) -> Html:
     """Reliability of the last sample and of the average, and the parts of the uncertainty."""
     if story.ranked is None:
         return parts(element("p", NONE_YET))
@@ -132,7 +132,7 @@ def calibration(story: Story) -> Html:
     return parts(html_table(item_scores_table(result)), html_table(parts_table(result)), drawn)
 
 
-def diagnostics(story: Story) -> Html:
+def diagnostics(story: ReportData) -> Html:
     """The verdict first, then what it rests on."""
     if not isinstance(story.diagnosis, tuple):
         return parts(element("p", f"No diagnosis: {story.diagnosis}" if story.diagnosis else NONE_YET))
@@ -160,7 +160,7 @@ def trace(draws: Draws, split: str) -> Html:
                   (6.4, 2.8))
 
 
-def cost(story: Story) -> Html:
+def cost(story: ReportData) -> Html:
     """Time, steps, samples and disk."""
     progress, folder = story.progress, story.folder
     seconds, steps = (progress.seconds, progress.step) if progress else (0.0, 0)
@@ -182,7 +182,7 @@ def disk_size(folder: RunFolder) -> int:
     return sum(path.stat().st_size for path in folder.path.rglob("*") if path.is_file() and path.suffix != ".html")
 
 
-def recipe(story: Story) -> Html:
+def recipe(story: ReportData) -> Html:
     """The whole recipe, and where and with what the run was made."""
     origin = story.folder.origin
     flat = {"commit": origin.commit or "unknown", **origin.versions, **origin.machine.model_dump(), **origin.data}

@@ -38,7 +38,7 @@ WRITERS = 10
 
 
 @dataclass(frozen=True)
-class Story:
+class ReportData:
     """What is known of a run. The last six are absent before the first sample."""
 
     folder: RunFolder
@@ -57,7 +57,7 @@ class Story:
 
 def gather(
     path: Path, *, split: str | None, tokens: int, skip_damaged: bool = False, progress: Progress = SILENT
-) -> Story:
+) -> ReportData:
     """Run every sample over the split, over some tokens with all their probabilities, and over the validation split."""
     folder = RunFolder(path)
     task = open_run_task(folder)
@@ -66,7 +66,7 @@ def gather(
     far = folder.progress()
     store = folder.store(skip_damaged=skip_damaged)
     if not all(store.by_chain()):
-        return Story(folder, task, split, far)
+        return ReportData(folder, task, split, far)
     chosen = Selection(ALL, skip_damaged=skip_damaged)
     posterior = open_posterior(path, chosen, progress)
     posterior.data = task
@@ -80,7 +80,7 @@ def gather(
     except LangevinError as problem:
         diagnosis = str(problem)
     few = Selection("thinned", store.of_each(WRITERS), 0, skip_damaged)
-    return Story(
+    return ReportData(
         folder, task, split, far, sum(t.numel() for t in store.samples[-1].load().values()), evaluation,
         collection, ranked, diagnosis, examples(task, folder, split, few),
     )
