@@ -91,7 +91,7 @@ def test_a_classifier_gives_the_averaged_probabilities(classifier, tmp_path):
         sample.load_into(model)
         mean = mean + task.log_probs(model, "test").exp()
     decisions = langevin.load(tmp_path / "shared").predict(texts)
-    found = torch.tensor([list(d.probabilities.values()) for d in decisions])
+    found = torch.tensor([list(d.p.values()) for d in decisions])
     torch.testing.assert_close(found[:-1], mean / 4, atol=1e-5, rtol=1e-4)
     for d in decisions:
         assert d.total == pytest.approx(d.aleatoric + d.epistemic, abs=1e-9)
