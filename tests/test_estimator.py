@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sklearn.utils import estimator_checks as checks
 import langevin
 from langevin import BayesianTextClassifier, LangevinError
 from langevin.errors import Interrupted
+from langevin.posterior.conformal import learn_sets
 from langevin.predict.classification import ClassificationPosterior
 from langevin.recipe import load_recipe
 from tests.sentences import questions
@@ -152,7 +154,7 @@ def test_bad_parameters_are_told_at_fit():
 
 
 def test_unfitted(tmp_path):
-    for call in ("predict", "predict_proba", "predict_std", "predict_with_uncertainty"):
+    for call in ("predict", "predict_proba", "predict_std", "predict_with_uncertainty", "predict_set"):
         with pytest.raises(NotFittedError):
             getattr(BayesianTextClassifier(), call)(TEXTS)
     with pytest.raises(NotFittedError):
@@ -213,3 +215,19 @@ def test_a_fit_that_fails_at_once_leaves_nothing(tmp_path):
 def test_texts_may_come_one_by_one(fitted):
     told = fitted.predict_with_uncertainty(text for text in TEXTS[:4])
     assert len(told["label"]) == len(told["empty"]) == 4
+
+
+def test_sets_hold_the_true_class_and_say_when_their_promise_is_not_exact(fitted):
+    held_out = fitted.posterior_.predictive(fitted.posterior_.split("valid"))
+    with pytest.warns(UserWarning, match="also chose when to stop"):
+        sets = fitted.predict_set(TEXTS, alpha=0.3)
+    rule = learn_sets(held_out.probabilities, fitted.posterior_.task.targets["valid"], alpha=0.3)
+    inside = rule.sets(torch.from_numpy(fitted.predict_proba(TEXTS))).numpy()
+    assert [own.tolist() for own in sets] == [fitted.classes_[row].tolist() for row in inside]
+    assert np.mean([label in own for label, own in zip(LABELS, sets, strict=True)]) > 0.6
+    exact = BayesianTextClassifier(**TINY | {"patience": None, "validation_fraction": 0.3}).fit(TEXTS, LABELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        exact.predict_set(TEXTS[:3])
+    with pytest.raises(LangevinError, match="cannot be promised on 12 validation items"):
+        fitted.predict_set(TEXTS[:3], alpha=0.01)

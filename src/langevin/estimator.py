@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -20,6 +21,7 @@ from .errors import Interrupted, LangevinError
 from .posterior.uncertainty import Predictive
 from .predict.classification import ClassificationPosterior
 from .predict.encoded import EncodedTexts
+from .predict.decision import why_inexact
 from .predict.load import open_as
 from .recipe import Recipe
 from .recipe.load import apply_override, validate
@@ -157,6 +159,19 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                    "mutual_information": given.epistemic, "disagreement": given.disagreement}
         return {"label": self.classes_[given.label.numpy()], **{name: own.numpy() for name, own in numbers.items()},
                 "empty": np.array(encoded.empty)}
+
+    def predict_set(self, X: Any, alpha: float = 0.1) -> list[Any]:
+        """For each text the classes that hold the true one but for a share `alpha` of texts.
+
+        Learnt from the texts that `fit` held out. Where these also chose when to stop (`patience`), a warning says
+        that the promise is not exact.
+        """
+        encoded = self._encode(X)
+        rule = self.posterior_.set_rule_for(alpha)
+        if caution := why_inexact(self.posterior_.opened):
+            warnings.warn(caution, UserWarning, stacklevel=2)
+        inside = rule.sets(self.posterior_.predictive(encoded).probabilities)
+        return [self.classes_[row] for row in inside.numpy()]
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Copy the run (samples, recipe, vocabulary) to a folder that the commands of langevin understand too."""

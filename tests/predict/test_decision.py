@@ -14,7 +14,7 @@ from langevin.posterior.streaming import predictive
 from langevin.posterior.uncertainty import STATISTICS, uncertainty_score
 from langevin.posterior.selection import Selection
 from langevin.predict.classification import ClassificationPosterior
-from langevin.predict.encoded import EncodedTexts
+from langevin.predict.encoded import EncodedTexts, make_predictions
 from langevin.predict.decision import (
     LabelledPredictions,
     RiskTarget,
@@ -95,9 +95,9 @@ def test_empty_texts_always_go_to_a_person(run):
             "label", "confidence", "label_std", "total", "aleatoric", "epistemic", "disagreement",
             "probabilities", "std")
     })
-    told = run.predictions(encoded, some, rule)
+    told = make_predictions(run.labels, encoded, some, rule, None)
     assert [one.accepted for one in told] == [True, False, True]
-    assert [one.accepted for one in run.predictions(encoded, some, None)] == [None] * 3
+    assert [one.accepted for one in make_predictions(run.labels, encoded, some, None, None)] == [None] * 3
 
 
 def test_only_sentences_with_words_are_judged(run):
@@ -112,7 +112,7 @@ def test_rules_are_kept_and_found_again(run):
     assert first.threshold < second.threshold
     assert run.rule_for(None) == second  # the last one asked for
     assert run.rule_for(RiskTarget("coverage", 0.5)) == first
-    assert len(read_rules(run.path)) == 2
+    assert len(read_rules(run.path).rules) == 2
     assert run.rule_for(None) == first  # now this is the last one
     written = (run.path / DECISIONS).read_bytes()
     assert run.rule_for(RiskTarget("coverage", 0.5)) == first
@@ -123,7 +123,7 @@ def test_other_samples_have_rules_of_their_own(run):
     all_of_them = run.rule_for(RiskTarget("coverage", 0.5))
     fewer = opened(run.path, Selection(samples=2))
     assert fewer.rule_for(None) != all_of_them
-    assert [entry.count for entry in read_rules(run.path)] == [4, 2]
+    assert [entry.count for entry in read_rules(run.path).rules] == [4, 2]
     assert run.rule_for(None) == all_of_them
 
 

@@ -23,6 +23,7 @@ from ..report.sentences import (
     outside_table,
     promise_in_words,
     ranking_table,
+    sets_in_words,
 )
 from ..report.terminal import messages, screen
 from ..posterior.selection import Selection
@@ -54,6 +55,12 @@ def decide(
     coverage: Coverage = None,
     confidence: Confidence = None,
     statistic: Statistic = "auto",
+    sets: Annotated[
+        float | None,
+        typer.Option(
+            metavar="ALPHA", help="sets of classes instead, that miss the true one in this share"
+        ),
+    ] = None,
     figure: Annotated[
         Path | None, typer.Option(help="draw risk against coverage into this file")
     ] = None,
@@ -63,10 +70,15 @@ def decide(
 ) -> None:
     """Learn on validation which answers to accept, keep the rule, and test its promise."""
     refuse_figure(figure, overwrite=overwrite)
-    if risk is None and coverage is None:
+    if (sets is None) == (risk is None and coverage is None):
+        what = "neither" if sets is None else "--sets beside another"
         raise LangevinError(
-            "expected --risk SHARE or --coverage SHARE, got neither; such as --risk 0.05"
+            f"expected --risk SHARE or --coverage SHARE or --sets ALPHA, got {what}; such as "
+            f"--risk 0.05"
         )
+    if sets is not None:
+        learn_sets_of(folder, selection, sets, quiet, as_json)
+        return
     with Bars(quiet or as_json) as progress:
         posterior = open_as(ClassificationPosterior, folder, selection, progress)
         told = posterior.decide(
@@ -80,6 +92,18 @@ def decide(
         return
     screen.print(ranking_table(told))
     screen.print(promise_in_words(told), soft_wrap=True)
+
+
+def learn_sets_of(
+    folder: Path, selection: Selection, alpha: float, quiet: bool, as_json: bool
+) -> None:
+    """What `decide --sets` prints."""
+    with Bars(quiet or as_json) as progress:
+        told = open_as(ClassificationPosterior, folder, selection, progress).sets(alpha, progress)
+    say_skipped(told.skipped)
+    print(json.dumps(told.to_dict())) if as_json else screen.print(
+        sets_in_words(told), soft_wrap=True
+    )
 
 
 @app.command(epilog=example("langevin calibrate runs/mine --figure calibration.png"))

@@ -11,9 +11,11 @@ from typing import Any
 from ..data.formats import kind_of
 from ..data.prediction_files import COLUMNS, columns_in
 from ..data.tables import Rows, read_blocks, refuse_half_signs
+from ..models.reading import StateReader
 from ..posterior.risk import DecisionRule
 from ..posterior.scores import Result
 from .classification import ClassificationPosterior
+from .encoded import make_predictions
 from .results import Prediction
 
 ACCEPT, PERSON = "accept", "send to a person"
@@ -132,9 +134,12 @@ def predict_blocks(
     tally: Tally,
 ) -> Iterator[tuple[Rows, list[Prediction]]]:
     """Predictions block by block; the tally has seen what was given out."""
+    sets = posterior.set_rule
     for rows in blocks:
         encoded = posterior.encode(rows.texts, free=rows.free)
-        found = posterior.predictions(encoded, posterior.predictive(encoded), rule)
+        found = make_predictions(
+            posterior.labels, encoded, posterior.predictive(encoded), rule, sets
+        )
         tally.add(rows, found)
         yield rows, found
 
@@ -148,6 +153,13 @@ def answer_row(columns: dict[str, Any], one: Prediction) -> dict[str, Any]:
     return columns | dict(zip(COLUMNS, answer, strict=True))
 
 
+def limit_of(posterior: ClassificationPosterior) -> str:
+    """How much of a text is read, in words."""
+    if isinstance(posterior.reader, StateReader):
+        return f"{posterior.reader.encoder.limit} tokens, as many as the encoder reads"
+    return f"{posterior.settings.max_words} words (max_words of the run)"
+
+
 def tell(
     posterior: ClassificationPosterior, tally: Tally, rule: DecisionRule | None, out: Path | None
 ) -> Answers:
@@ -156,7 +168,7 @@ def tell(
         run=str(posterior.path), samples=len(posterior), items=tally.items,
         accepted=tally.accepted if rule else None, rule=rule,
         caution=posterior.caution(rule) if rule else None,
-        notes=tuple(tally.notes(posterior.limit)),
+        notes=tuple(tally.notes(limit_of(posterior))),
         labelled=tally.known if tally.has_labels else None,
         wrong=tally.wrong if tally.has_labels else None, out=str(out) if out else None,
         skipped=tuple(posterior.opened.chosen.skipped),

@@ -16,10 +16,11 @@ from torch import Tensor
 from ..data.buckets import in_length_order
 from ..data.folds import check_split
 from ..errors import LangevinError
-from ..models.reading import StateReader, TextReader
+from ..models.reading import TextReader
+from ..posterior.conformal import SetRule, learn_sets, score_sets
 from ..posterior.risk import DecisionRule
 from ..posterior.streaming import predictive
-from ..posterior.uncertainty import Predictive, uncertainty_score
+from ..posterior.uncertainty import Predictive
 from ..process import SILENT, Progress
 from ..recipe import SentenceData
 from ..store.linear_members import LinearMembers
@@ -36,10 +37,11 @@ from .decision import (
     learn,
     why_inexact,
 )
-from .rules import keep_rule, kept_rule, last_target
-from .encoded import EncodedTexts
+from .rules import keep_rule, keep_sets, kept_rule, kept_sets, last_target
+from .encoded import EncodedTexts, make_predictions
 from .linear_pool import open_members, predictions_of, with_members
 from .opened import Opened
+from .prediction_sets import PredictionSets
 from .ranking import TOKENS, RankedItems, rank_items
 from .results import Evaluation, Prediction
 
@@ -104,11 +106,18 @@ class ClassificationPosterior(Posterior):
             return None
         return kept_rule(folder.path, last_target(folder.path), self.fingerprint, self.pool_draws)
 
+    @property
+    def set_rule(self) -> SetRule | None:
+        """Which classes stand in the set of a text: the rule that was learnt last."""
+        folder = self.opened.folder
+        return kept_sets(folder.path, self.fingerprint) if folder else None
+
     def predict(self, texts: str | Sequence[str]) -> list[Prediction]:
         """One prediction for each text, the same as by `langevin classify`."""
         texts = [texts] if isinstance(texts, str) else list(texts)
         encoded = self.encode(texts, free=True)
-        return self.predictions(encoded, self.predictive(encoded), self.rule)
+        found = self.predictive(encoded)
+        return make_predictions(self.labels, encoded, found, self.rule, self.set_rule)
 
     def decide(
         self, risk: float | None = None, coverage: float | None = None, *,
@@ -130,6 +139,35 @@ class ClassificationPosterior(Posterior):
             target, rule, splits, run=str(self.path), samples=len(self),
             skipped=tuple(self.opened.chosen.skipped), caution=self.caution(rule),
         )  # fmt: skip
+
+    def sets(self, alpha: float = 0.1, progress: Progress = SILENT) -> PredictionSets:
+        """Learn on validation which classes stand in the set of a text, keep that, test it.
+
+        The true class is missing from at most a share `alpha` of the sets of new texts.
+        """
+        rule = self.set_rule_for(alpha, progress, anew=True)
+        test = None
+        if "test" in self.task.splits:
+            found = self.predictive(self.split("test"), progress)
+            test = score_sets(rule, found.probabilities, self.task.targets["test"])
+        return PredictionSets(
+            str(self.path), len(self), rule, why_inexact(self.opened), test,
+            tuple(self.opened.chosen.skipped),
+        )  # fmt: skip
+
+    def set_rule_for(
+        self, alpha: float, progress: Progress = SILENT, *, anew: bool = False
+    ) -> SetRule:
+        """The rule for sets: as it is kept, or learnt now and kept."""
+        folder = self.opened.folder
+        known = kept_sets(folder.path, self.fingerprint, alpha) if folder and not anew else None
+        if known is not None:
+            return known
+        valid = self.predictive(self.split("valid"), progress)
+        rule = learn_sets(valid.probabilities, self.task.targets["valid"], alpha=alpha)
+        if folder is not None:
+            keep_sets(folder.path, self.fingerprint, rule)
+        return rule
 
     def rule_for(
         self, target: RiskTarget | None = None, progress: Progress = SILENT
@@ -154,13 +192,6 @@ class ClassificationPosterior(Posterior):
     def reader(self) -> TextReader:
         """What reads texts as the network wants them."""
         return open_reader(self.recipe, self.vocabulary, self.facts)
-
-    @property
-    def limit(self) -> str:
-        """How much of a text is read, in words."""
-        if isinstance(self.reader, StateReader):
-            return f"{self.reader.encoder.limit} tokens, as many as the encoder reads"
-        return f"{self.settings.max_words} words (max_words of the run)"
 
     def encode(self, texts: Sequence[str], *, free: bool = False) -> EncodedTexts:
         """Texts as in training; `free` ones are not cut into tokens as the run expects it."""
@@ -220,10 +251,9 @@ class ClassificationPosterior(Posterior):
                 found.append(log_probs_of(self.model, encoded.sentences))
             return torch.stack(found)
 
-        def run(tokens: Tensor, lengths: Tensor) -> Tensor:
-            each = self.ensemble.log_probs(
-                tokens.to(self.device), lengths.to(self.device), each=True
-            ).each
+        def run(*rows: Tensor) -> Tensor:
+            rows = tuple(part.to(self.device) for part in rows)
+            each = self.ensemble.log_probs(*rows, each=True).each
             assert each is not None
             return each.cpu()
 
@@ -268,23 +298,3 @@ class ClassificationPosterior(Posterior):
             made = predictions_of(pieces, self.task.targets[split])
         return rank_items(self.opened, self.data, self.model, split, tokens=tokens, top=top, by=by,
                           made=made, progress=progress)
-
-    def predictions(
-        self, encoded: EncodedTexts, found: Predictive, rule: DecisionRule | None
-    ) -> list[Prediction]:
-        """What is said about each text; empty ones are never accepted."""
-        accepted: list[bool | None] = [None] * len(encoded)
-        if rule is not None:
-            sure = rule.decide(uncertainty_score(rule.statistic, found)).tolist()
-            accepted = [yes and not none for yes, none in zip(sure, encoded.empty, strict=True)]
-        columns = zip(
-            found.label.tolist(), found.probabilities.tolist(), found.std.tolist(),
-            found.total.tolist(), found.epistemic.tolist(), accepted, encoded.empty, encoded.cut,
-            encoded.texts, strict=True,
-        )  # fmt: skip
-        labels = self.labels
-        return [
-            Prediction(labels[at], dict(zip(labels, p, strict=True)),
-                       dict(zip(labels, std, strict=True)), *rest)
-            for at, p, std, *rest in columns
-        ]

@@ -8,6 +8,12 @@ from typing import Any
 
 from torch import Tensor
 
+from ..posterior.conformal import SetRule
+from ..posterior.risk import DecisionRule
+from ..posterior.uncertainty import Predictive, uncertainty_score
+from .prediction_sets import name_sets
+from .results import Prediction
+
 
 @dataclass(frozen=True)
 class EncodedTexts:
@@ -40,6 +46,30 @@ class EncodedTexts:
         """So many at a time."""
         for first in range(0, len(self), rows):
             yield self.take(range(first, min(first + rows, len(self))))
+
+
+def make_predictions(
+    labels: Sequence[str], encoded: EncodedTexts, found: Predictive, rule: DecisionRule | None,
+    sets: SetRule | None,
+) -> list[Prediction]:
+    """What is said about each text; empty ones are never accepted."""
+    accepted: list[bool | None] = [None] * len(encoded)
+    if rule is not None:
+        sure = rule.decide(uncertainty_score(rule.statistic, found)).tolist()
+        accepted = [yes and not none for yes, none in zip(sure, encoded.empty, strict=True)]
+    named: Sequence[tuple[str, ...] | None] = [None] * len(encoded)
+    if sets is not None:
+        named = name_sets(sets.sets(found.probabilities), labels)
+    columns = zip(
+        found.label.tolist(), found.probabilities.tolist(), found.std.tolist(),
+        found.total.tolist(), found.epistemic.tolist(), accepted, encoded.empty, encoded.cut,
+        encoded.texts, named, strict=True,
+    )  # fmt: skip
+    return [
+        Prediction(labels[at], dict(zip(labels, p, strict=True)),
+                   dict(zip(labels, std, strict=True)), *rest)
+        for at, p, std, *rest in columns
+    ]
 
 
 def imbalance(facts: Mapping[str, Any]) -> str | None:

@@ -86,6 +86,8 @@ class Prediction(Result):
     cut: bool = False
     """Longer than the run's `max_words`; what follows was not read."""
     text: str | None = None
+    labels: tuple[str, ...] | None = None
+    """The set that holds the true class as often as `sets` promised; None where none was learnt."""
 
 
 @dataclass(frozen=True)

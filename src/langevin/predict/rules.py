@@ -6,10 +6,11 @@ import contextlib
 from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from ..errors import LangevinError
 from ..files import inside
+from ..posterior.conformal import SetRule
 from ..posterior.risk import DecisionRule
 from ..posterior.uncertainty import statistics_of
 from ..store.folder import DECISIONS
@@ -43,30 +44,46 @@ class KeptRule(Record):
     """Of older versions: how they were named."""
 
 
+class KeptSets(Record):
+    """A rule for sets of classes, and the samples it was learnt with."""
+
+    samples: str
+    method: str
+    alpha: float
+    threshold: float
+    items: int
+
+    def rule(self) -> SetRule:
+        return SetRule(self.method, self.alpha, self.threshold, self.items)
+
+
 class KeptRules(Record):
     """All rules of a folder, the last one asked for at the end."""
 
     format: int = 1
     rules: list[KeptRule]
+    sets: list[KeptSets] = Field(default_factory=list)
 
 
-def read_rules(path: Path) -> list[KeptRule]:
+def read_rules(path: Path) -> KeptRules:
     """The rules that were learnt in a run folder."""
     file = inside(path, DECISIONS)
     if not file.exists():
-        return []
-    rules = read_record(file, KeptRules, ANEW).rules
-    for kept in rules:
-        try:
-            DecisionRule.from_dict(kept.rule)
-        except LangevinError as error:
-            raise LangevinError(f"{error} ({file}); {ANEW}") from None
-    return rules
+        return KeptRules(rules=[])
+    kept = read_record(file, KeptRules, ANEW)
+    try:
+        for entry in kept.rules:
+            DecisionRule.from_dict(entry.rule)
+        for sets in kept.sets:
+            sets.rule()
+    except LangevinError as error:
+        raise LangevinError(f"{error} ({file}); {ANEW}") from None
+    return kept
 
 
 def last_target(path: Path) -> RiskTarget:
     """What was asked for last, or the default."""
-    rules = read_rules(path)
+    rules = read_rules(path).rules
     return rules[-1].asked.target() if rules else BY_DEFAULT
 
 
@@ -74,7 +91,7 @@ def kept_rule(
     path: Path, target: RiskTarget, fingerprint: str, draws: int
 ) -> DecisionRule | None:
     """The rule that was learnt for a target with these samples."""
-    for kept in read_rules(path):
+    for kept in read_rules(path).rules:
         if kept.asked.target() == target and kept.samples == fingerprint:
             rule = DecisionRule.from_dict(kept.rule)
             if rule.statistic in statistics_of(draws):
@@ -92,10 +109,27 @@ def keep_rule(
     """
     entry = KeptRule(asked=KeptTarget(**asdict(target)), samples=fingerprint, count=draws,
                      rule=rule.to_dict())
-    rules = read_rules(path)
+    before = read_rules(path)
+    rules = before.rules
     if rules and rules[-1] == entry:
         return
     others = [kept for kept in rules if (kept.asked, kept.samples) != (entry.asked, entry.samples)]
     known = any(kept.rule == entry.rule for kept in rules if kept not in others)
     with contextlib.suppress(LangevinError) if known else contextlib.nullcontext():
-        write_record(path / DECISIONS, KeptRules(rules=[*others, entry]))
+        write_record(path / DECISIONS, KeptRules(rules=[*others, entry], sets=before.sets))
+
+
+def kept_sets(path: Path, fingerprint: str, alpha: float | None = None) -> SetRule | None:
+    """The rule for sets that was learnt last with these samples, or the last for this alpha."""
+    for kept in reversed(read_rules(path).sets):
+        if kept.samples == fingerprint and alpha in (None, kept.alpha):
+            return kept.rule()
+    return None
+
+
+def keep_sets(path: Path, fingerprint: str, rule: SetRule) -> None:
+    """Put a rule for sets at the end, in the place of one for the same alpha and samples."""
+    before, entry = read_rules(path), KeptSets(samples=fingerprint, **asdict(rule))
+    key = entry.samples, entry.alpha
+    others = [kept for kept in before.sets if (kept.samples, kept.alpha) != key]
+    write_record(path / DECISIONS, KeptRules(rules=before.rules, sets=[*others, entry]))

@@ -14,6 +14,7 @@ from ..posterior.risk import DecisionRule
 from ..predict.answers import ACCEPT, PERSON, Answers
 from ..predict.calibration import Calibration, MethodScores, OutsideTexts
 from ..predict.decision import Decision
+from ..predict.prediction_sets import PredictionSets
 from ..predict.results import Prediction
 from ..predict.sentence_map import SentenceMap
 from .figures import (
@@ -128,6 +129,20 @@ def promise_in_words(told: Decision) -> Text:
         broken = f": NOT held (by chance in {test.chance:.1%} of cases)"
         line.append(": the promise held" if test.held else broken,
                     style="green" if test.held else "red")
+    return line.append(f"\n{told.caution}", style="yellow") if told.caution else line
+
+
+def sets_in_words(told: PredictionSets) -> Text:
+    """What sets promise, what became of it on the test split, and why it may not be exact."""
+    rule, test = told.rule, told.test
+    line = Text(f"the sets hold the true class of {1 - rule.alpha:.1%} of new texts, learnt on "
+                f"{rule.items} validation sentences")
+    if test is None:
+        line.append("; the run has no test split to see whether it holds")
+    else:
+        line.append(f"; on test they hold {test.coverage:.1%} and have {test.size:.2f} classes, "
+                    f"{test.single:.1%} of them one (so few by chance in {test.chance:.1%} of "
+                    f"cases if the promise holds)")
     return line.append(f"\n{told.caution}", style="yellow") if told.caution else line
 
 
