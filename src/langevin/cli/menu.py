@@ -39,6 +39,7 @@ MENU: dict[str, dict[str, str]] = {
         "data": "the data sets that recipes name, and how to get them",
     },
     "share": {
+        "serve": "answer over HTTP, with a page to play with",
         "export": "a folder that stands alone, without training data",
         "check": "is every file of a folder as it was written?",
     },
@@ -51,6 +52,7 @@ ELSEWHERE = {
     "caption": "ask_captions",
     "decide": "judge_classes",
     "calibrate": "judge_classes",
+    "serve": "serve",
 }
 """Commands that have a module of their own."""
 

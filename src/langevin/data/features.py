@@ -62,6 +62,11 @@ class ImageFeatures:
                 f"{twice!r} has more than one row in {self.source}; name each image once"
             )
 
+    @classmethod
+    def of_row(cls, source: str, row: Sequence[float]) -> ImageFeatures:
+        """Of one image, which is named as its source is."""
+        return cls([source], torch.tensor([row], dtype=torch.float32), source)
+
     @property
     def width(self) -> int:
         return self.values.shape[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ WIDEST = 100
 memory."""
 
 
-def read_image(path: Path, *, preprocess: str = "caffe") -> Tensor:
+def read_image(path: Path | BytesIO, *, preprocess: str = "caffe") -> Tensor:
     """One picture as float32 [3, 224, 224].
 
     "caffe": squashed to 224×224 (bicubic), blue-green-red, 0..255 minus the channel means, no
@@ -53,15 +54,17 @@ def check_preprocess(preprocess: str) -> None:
         )
 
 
-def read_rgb(path: Path) -> Image.Image:
-    """The whole picture decoded, upright, red-green-blue."""
+def read_rgb(path: Path | BytesIO) -> Image.Image:
+    """The whole picture decoded, upright, red-green-blue; a file, or the bytes of one."""
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
         raise LangevinError(
             f'reading pictures needs Pillow ({error}); pip install "langevin[caption]"'
         ) from error
-    expect_file(path, "a picture, got", "pass a JPEG or PNG file")
+    if isinstance(path, Path):
+        expect_file(path, "a picture, got", "pass a JPEG or PNG file")
+    shown = name_of_picture(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large, or with odd metadata: no reason not to read it
@@ -70,12 +73,16 @@ def read_rgb(path: Path) -> Image.Image:
                 return _to_rgb(ImageOps.exif_transpose(file))
     except UnidentifiedImageError as error:
         raise LangevinError(
-            f"{path} is not a picture that Pillow can read; pass a JPEG or PNG file"
+            f"{shown} is not a picture that Pillow can read; pass a JPEG or PNG file"
         ) from error
     except Exception as error:  # decoders raise whatever a damaged file makes them stumble over
         raise LangevinError(
-            f"cannot read the picture {path}: {error}; it may be damaged, save it anew"
+            f"cannot read the picture {shown}: {error}; it may be damaged, save it anew"
         ) from error
+
+
+def name_of_picture(path: Path | BytesIO) -> str:
+    return str(path) if isinstance(path, Path) else "what was sent"
 
 
 def _to_rgb(picture: Image.Image) -> Image.Image:
@@ -96,12 +103,13 @@ def _to_rgb(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def _middle(picture: Image.Image, path: Path) -> Image.Image:
+def _middle(picture: Image.Image, path: Path | BytesIO) -> Image.Image:
     width, height = picture.size
     short, long = sorted((width, height))
     if long > WIDEST * short:
         raise LangevinError(
-            f"expected sides of at most {WIDEST} to 1, got {width}×{height} in {path}; crop it"
+            f"expected sides of at most {WIDEST} to 1, got {width}×{height} in "
+            f"{name_of_picture(path)}; crop it"
         )
     size = (256, int(256 * height / width)) if width <= height else (int(256 * width / height), 256)
     picture = picture.resize(size, _filter("BILINEAR"))

@@ -77,6 +77,11 @@ class Posterior:
                           progress=progress)
 
     @property
+    def bytes(self) -> int:
+        """Memory of the samples that are loaded."""
+        return self.ensemble.size * len(self)
+
+    @property
     def has_chains(self) -> bool:
         """Whether the samples are of several chains."""
         return len({sample.chain for sample in self.draws}) > 1

@@ -1,0 +1,1 @@
+"""Posteriors over HTTP, and the page on which people play with them."""

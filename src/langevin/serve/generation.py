@@ -1,0 +1,132 @@
+"""Texts that several clients ask for at once, written side by side.
+
+All texts under way are rows of one reader: a step foresees the next token of each, draws it with
+the row's own seed, and reads all of them together. New texts join between two steps; those that
+are done, or whose client has gone, leave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ..models.reader import Reader
+from ..predict.language import LanguagePosterior
+from .problems import Problem
+from .requests import GenerateRequest
+from .worker import Worker
+
+AT_ONCE = 16
+"""Texts that are written side by side; others wait."""
+DONE = -1
+
+
+@dataclass(eq=False)
+class Text:
+    """One text under way."""
+
+    request: GenerateRequest
+    prompt: Tensor
+    generator: torch.Generator
+    tokens: asyncio.Queue[int | Exception] = field(default_factory=asyncio.Queue)
+    written: int = 0
+    gone: bool = False
+
+    def draw(self, log_p: Tensor) -> int:
+        """The next token from log p [V]."""
+        if self.request.softmax_temperature == 0:
+            return int(log_p.argmax())
+        p = torch.softmax(log_p / self.request.softmax_temperature, -1)
+        return int(torch.multinomial(p, 1, generator=self.generator))
+
+    @property
+    def finished(self) -> bool:
+        return self.gone or self.written >= self.request.length
+
+
+class Writer:
+    """Writes all texts of one model that are asked for."""
+
+    def __init__(self, posterior: LanguagePosterior, worker: Worker, longest: int) -> None:
+        self.posterior, self.worker, self.longest = posterior, worker, longest
+        self.waiting: list[Text] = []
+        self.rows: list[Text] = []
+        self.reader: Reader | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    async def write(self, request: GenerateRequest) -> AsyncIterator[int]:
+        """The tokens, one by one."""
+        if len(self.waiting) >= self.longest:
+            raise Problem(503, f"at most {self.longest} requests in the queue", "more", "try again")
+        prompt = self.posterior.vocabulary.spell(request.prompt).tokens[1:]
+        text = Text(request, prompt, torch.Generator().manual_seed(request.seed))
+        self.waiting.append(text)
+        if self.task is None or self.task.done():
+            self.task = asyncio.create_task(self.work())
+        try:
+            while (token := await text.tokens.get()) != DONE:
+                if isinstance(token, Exception):
+                    raise token
+                yield token
+        finally:
+            text.gone = True
+
+    async def work(self) -> None:
+        """Step after step until nobody waits for a text."""
+        while self.waiting or self.rows:
+            try:
+                drawn = await self.worker.run(self.step)
+            except Exception as error:
+                for text in (*self.rows, *self.waiting):
+                    text.tokens.put_nowait(error)
+                self.rows, self.waiting, self.reader = [], [], None
+                return
+            for text, token in drawn:
+                text.tokens.put_nowait(token)
+                if text.written >= text.request.length:
+                    text.tokens.put_nowait(DONE)
+
+    @torch.no_grad()
+    def step(self) -> list[tuple[Text, int]]:
+        """A token more of each text."""
+        self.leave()
+        while self.waiting and len(self.rows) < AT_ONCE:
+            self.enter(self.waiting.pop(0))
+        if self.reader is None:
+            return []
+        p = (self.reader.foresee().exp() * self.reader.weights[..., None]).sum(0)
+        log_p = p.log()
+        drawn = [(text, text.draw(row)) for text, row in zip(self.rows, log_p, strict=True)]
+        for text, _ in drawn:
+            text.written += 1
+        self.reader.read(torch.tensor([[token] for _, token in drawn]))
+        return drawn
+
+    def enter(self, text: Text) -> None:
+        """One more row, after its prompt was read."""
+        if text.finished:
+            return
+        reader = self.posterior.reader()
+        reader.begin(1)
+        if len(text.prompt):
+            reader.read(text.prompt[None])
+        if self.reader is None:
+            self.reader = reader
+        else:
+            self.reader.join(reader)
+        self.rows.append(text)
+
+    def leave(self) -> None:
+        """Rows of texts that are done."""
+        stay = [at for at, text in enumerate(self.rows) if not text.finished]
+        if len(stay) == len(self.rows):
+            return
+        self.rows = [self.rows[at] for at in stay]
+        if not stay:
+            self.reader = None
+        elif self.reader is not None:
+            self.reader.take(torch.tensor(stay))
