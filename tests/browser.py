@@ -85,8 +85,12 @@ class Browser:
 
     def open(self, page: Path) -> None:
         """Go to a file and wait until it is loaded with its pictures."""
+        self.visit(page.resolve().as_uri())
+
+    def visit(self, url: str) -> None:
+        """The same for any address."""
         self.events.clear()
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=url)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self.receive())
 

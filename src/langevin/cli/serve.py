@@ -61,6 +61,6 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     screen.print(
         Text(f"http://{shown}:{port}  page, /api how to ask, /metrics; "
-             f"{available_cores()} cores; Ctrl-C stops")  # fmt: skip
+             f"{available_cores()} cores; Ctrl-C stops")
     )
     service.run(address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,7 +57,7 @@ def application(
     add_language(app, models, limits)
     add_classification(app, models, limits)
     add_captions(app, models, limits, network)
-    return Guard(app, limits, metrics, token, hosts)  # type: ignore[arg-type, return-value]  # ASGI either way
+    return Guard(app, limits, metrics, token, hosts)
 
 
 def add_handlers(app: FastAPI, models: Mapping[str, Served]) -> None:
@@ -84,8 +84,10 @@ def add_handlers(app: FastAPI, models: Mapping[str, Served]) -> None:
     @app.exception_handler(404)
     @app.exception_handler(405)
     async def absent(request: Request, error: HTTPException) -> Response:
-        got = f"{request.method} {request.url.path[:80]}"
-        return answer(Problem(error.status_code, "a path of this API", got, "see /openapi.json"))
+        if error.status_code in (404, 405):
+            got = f"{request.method} {request.url.path[:80]}"
+            return answer(Problem(error.status_code, "a path of this API", got, "see /openapi.json"))
+        return answer(Problem(error.status_code, "a body of JSON", "another", "see /openapi.json"))
 
 
 def add_pages(app: FastAPI, models: Mapping[str, Served], metrics: Metrics) -> None:
@@ -219,7 +221,7 @@ def find(models: Mapping[str, Served], name: str) -> Served:
     return models[name]
 
 
-async def in_time(limits: Limits, work: Coroutine[Any, Any, T]) -> T:
+async def in_time(limits: Limits, work: Awaitable[T]) -> T:
     """Its result, unless it takes longer than a request may."""
     try:
         return await asyncio.wait_for(work, limits.seconds)
