@@ -59,21 +59,35 @@ def narrow(p: Tensor, top_k: int | None, top_p: float | None) -> Tensor:
     return torch.zeros_like(p).index_copy_(0, order, ranked * wanted)
 
 
-def letters(vocabulary: Vocabulary, tokens: Iterable[int], before: str) -> Iterator[str]:
-    """The text of the tokens in whole letters, as it goes on after `before`.
+class Letters:
+    """The text of tokens in whole letters, as it goes on after `before`.
 
     A letter waits for its last byte; words stand behind a space, but for the first of a line.
     """
-    if vocabulary.level == "word":
-        apart = bool(before) and not before[-1].isspace()
-        for token in tokens:
-            word = vocabulary.tokens[token]
-            yield "\n" if word == END else f" {word}" if apart else word
-            apart = word != END
-        return
-    decoder = getincrementaldecoder("utf-8")("replace")
+
+    def __init__(self, vocabulary: Vocabulary, before: str) -> None:
+        self.vocabulary = vocabulary
+        self.apart = bool(before) and not before[-1].isspace()
+        self.decoder = getincrementaldecoder("utf-8")("replace")
+
+    def add(self, token: int) -> str:
+        """What this token adds to the text; nothing where a letter is not whole yet."""
+        if self.vocabulary.level != "word":
+            return self.decoder.decode(self.vocabulary.decode([token]))
+        word, apart = self.vocabulary.tokens[token], self.apart
+        self.apart = word != END
+        return "\n" if word == END else f" {word}" if apart else word
+
+    def end(self) -> str:
+        """What is left of a letter that stayed incomplete."""
+        return self.decoder.decode(b"", final=True)
+
+
+def letters(vocabulary: Vocabulary, tokens: Iterable[int], before: str) -> Iterator[str]:
+    """The text of the tokens in whole letters, piece by piece."""
+    made = Letters(vocabulary, before)
     for token in tokens:
-        if shown := decoder.decode(vocabulary.decode([token])):
+        if shown := made.add(token):
             yield shown
-    if shown := decoder.decode(b"", final=True):
+    if shown := made.end():
         yield shown

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Mapping
-from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,10 +21,11 @@ from pydantic import ValidationError
 from starlette.types import ASGIApp
 
 from ..data.features import ImageFeatures
-from ..data.vocabulary import END, Vocabulary
+from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..models.resnet import ResNet50
 from ..predict.captioning import BeamSettings
+from ..predict.generation import Letters
 from .guard import Guard
 from .limits import Limits
 from .metrics import Metrics
@@ -141,30 +141,22 @@ def add_language(app: FastAPI, models: Mapping[str, Served], limits: Limits) -> 
         limits.check_number("length", asked.length, limits.tokens)
         tokens = served.writer.write(asked)
         first = await in_time(limits, anext(tokens))
-        return StreamingResponse(events(vocabulary, first, tokens), media_type="text/event-stream")
+        return StreamingResponse(events(vocabulary, asked.prompt, first, tokens), media_type="text/event-stream")
 
 
 async def events(
-    vocabulary: Vocabulary, first: int, tokens: AsyncIterator[int]
+    vocabulary: Vocabulary, prompt: str, first: int, tokens: AsyncIterator[int]
 ) -> AsyncIterator[str]:
     """Server-sent events: a piece of text each, then one that says that it is the end."""
-    letters = getincrementaldecoder("utf-8")("replace")  # of which a byte may be but a part
+    letters = Letters(vocabulary, prompt)
 
     def event(text: str, **more: Any) -> str:
         return f"data: {json.dumps({'text': text} | more)}\n\n"
 
-    yield event(letters.decode(piece(vocabulary, first)))
+    yield event(letters.add(first))
     async for token in tokens:
-        yield event(letters.decode(piece(vocabulary, token)))
-    yield event(letters.decode(b"", final=True), done=True)
-
-
-def piece(vocabulary: Vocabulary, token: int) -> bytes:
-    """What a token looks like while a text is written: words after a space."""
-    if vocabulary.level != "word":
-        return vocabulary.decode([token])
-    word = vocabulary.tokens[token]
-    return b"\n" if word == END else f" {word}".encode()
+        yield event(letters.add(token))
+    yield event(letters.end(), done=True)
 
 
 def add_classification(app: FastAPI, models: Mapping[str, Served], limits: Limits) -> None:

@@ -8,13 +8,15 @@ are done, or whose client has gone, leave.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from ..models.reader import Reader
+from ..posterior.mixture import log_mixture
+from ..predict.generation import Drawing
 from ..predict.language import LanguagePosterior
 from .problems import Problem
 from .requests import GenerateRequest
@@ -31,17 +33,10 @@ class Text:
 
     request: GenerateRequest
     prompt: Tensor
-    generator: torch.Generator
+    draw: Callable[[Tensor], int]
     tokens: asyncio.Queue[int | Exception] = field(default_factory=asyncio.Queue)
     written: int = 0
     gone: bool = False
-
-    def draw(self, log_p: Tensor) -> int:
-        """The next token from log p [V]."""
-        if self.request.softmax_temperature == 0:
-            return int(log_p.argmax())
-        p = torch.softmax(log_p / self.request.softmax_temperature, -1)
-        return int(torch.multinomial(p, 1, generator=self.generator))
 
     @property
     def finished(self) -> bool:
@@ -60,10 +55,13 @@ class Writer:
 
     async def write(self, request: GenerateRequest) -> AsyncIterator[int]:
         """The tokens, one by one."""
+        if request.sample is not None and request.sample >= len(self.posterior):
+            raise Problem(422, f"a sample from 0 to {len(self.posterior) - 1}",
+                          str(request.sample), "leave it out for the average")  # fmt: skip
         if len(self.waiting) >= self.longest:
             raise Problem(503, f"at most {self.longest} requests in the queue", "more", "try again")
-        prompt = self.posterior.vocabulary.spell(request.prompt).tokens[1:]
-        text = Text(request, prompt, torch.Generator().manual_seed(request.seed))
+        drawing = Drawing(request.seed, request.softmax_temperature)
+        text = Text(request, self.posterior.spell_prompt(request.prompt), drawing.begin())
         self.waiting.append(text)
         if self.task is None or self.task.done():
             self.task = asyncio.create_task(self.work())
@@ -98,9 +96,12 @@ class Writer:
             self.enter(self.waiting.pop(0))
         if self.reader is None:
             return []
-        p = (self.reader.foresee().exp() * self.reader.weights[..., None]).sum(0)
-        log_p = p.log()
-        drawn = [(text, text.draw(row)) for text, row in zip(self.rows, log_p, strict=True)]
+        each = self.reader.foresee()
+        mean = log_mixture(each, self.reader.weights)
+        drawn = []
+        for row, text in enumerate(self.rows):
+            alone = text.request.sample
+            drawn.append((text, text.draw(mean[row] if alone is None else each[alone, row])))
         for text, _ in drawn:
             text.written += 1
         self.reader.read(torch.tensor([[token] for _, token in drawn]))
