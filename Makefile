@@ -22,12 +22,17 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: lint
+test: lint browser
 	$(BIN)/pytest -rs --numprocesses 2 --dist worksteal
 
-# A browser for the tests of the page that 'langevin report' writes; without one they are skipped, and say so.
+# A browser for the tests of pages. It is installed where this may be done; without one they are
+# skipped, and say so.
 browser:
-	@command -v chromium chromium-browser google-chrome || { apt-get update && apt-get install -y chromium; }
+	@command -v chromium chromium-browser google-chrome > /dev/null \
+	|| { test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+	&& echo "installing chromium for the tests of pages" \
+	&& apt-get update -qq && apt-get install -y -qq chromium > /dev/null; } \
+	|| echo "no chromium here: the tests of pages are skipped"
 
 # Statistical runs of many minutes: the calibration of the calibrated tests.
 test-slow: setup

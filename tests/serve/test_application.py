@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -61,9 +60,8 @@ def test_so_are_classes(client: Client, here: Path) -> None:
     assert status == 200
     expected = [one.to_dict() for one in langevin.load("questions").predict(texts)]
     assert_same(found["answers"], expected)
-    assert client.post("/v1/models/questions/classify", {"text": texts[0]})[1]["answers"] == [
-        found["answers"][0]
-    ]
+    alone = client.post("/v1/models/questions/classify", {"text": texts[0]})[1]["answers"]
+    assert_same(alone, [found["answers"][0]])
 
 
 def test_so_are_captions(client: Client, here: Path) -> None:
@@ -119,7 +117,6 @@ def test_it_tells_what_it_serves(client: Client) -> None:
         ("questions/score", {"text": "a"}, 404, "a language model"),
         ("questions/classify", {}, 422, "1 to 1,000 texts"),
         ("questions/classify", {"texts": ["a"] * 1001}, 422, "1 to 1,000 texts"),
-        ("questions/classify", {"text": "a", "alpha": 1.5}, 422, "alpha"),
         ("captions/caption", {"features": [1.0]}, 422, "features an image"),
         ("captions/caption", {"features": [1.0], "beam": 500}, 422, "beam of at most 20"),
         ("captions/caption", {"features": "no"}, 422, "features"),
@@ -182,9 +179,9 @@ def test_headers_protect_the_page(client: Client) -> None:
     assert client.ask("OPTIONS", "/v1/models/bytes/score", Origin="http://evil.example")[0] == 405
 
 
-def test_no_file_of_a_request_is_opened(client: Client, folders: Path) -> None:
+def test_no_file_of_a_request_is_opened(client: Client) -> None:
     for path in ("/page.css/../../application.py", "/%2e%2e/application.py", "/static/../x"):
         assert client.ask("GET", path)[0] == 404
-    status, answer = client.post("/v1/models/bytes/score", {"text": str(folders / "bytes")})
+    status, answer = client.post("/v1/models/bytes/score", {"text": "recipe"})
     assert status == 200
-    assert len(answer["tokens"]) == len(os.fsencode(folders / "bytes"))
+    assert [token["token"] for token in answer["tokens"]] == list("recipe")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import (
     FileResponse,
@@ -18,6 +18,7 @@ from fastapi.responses import (
     StreamingResponse,
 )
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from ..data.features import ImageFeatures
@@ -168,11 +169,7 @@ def add_classification(app: FastAPI, models: Mapping[str, Served], limits: Limit
         served.classifier()
         limits.check_texts(texts)
         found = await in_time(limits, served.classify(texts))
-        answers = [prediction.to_dict() for prediction in found]
-        if asked.alpha is not None:
-            sets = await in_time(limits, served.sets(texts, asked.alpha))
-            answers = [one | {"set": own} for one, own in zip(answers, sets, strict=True)]
-        return {"answers": answers}
+        return {"answers": [prediction.to_dict() for prediction in found]}
 
 
 def add_captions(

@@ -97,10 +97,6 @@ class Served:
             at += len(texts)
         return answers
 
-    async def sets(self, texts: list[str], alpha: float) -> list[list[str]]:
-        """Of each text the classes of which one is right with probability 1 − alpha."""
-        return await self.worker.run(lambda: self.classifier().sets_of(texts, alpha))
-
     async def caption(self, pictures: Pictures) -> list[PictureCaptions]:
         captioner = self.captioner()
         return await self.worker.run(

@@ -6,9 +6,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Share = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
-
-
 class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -44,8 +41,6 @@ class ClassifyRequest(Request):
 
     text: str | None = None
     texts: list[str] | None = None
-    alpha: Share | None = None
-    """Also give the set of classes that holds the right one with probability 1 − alpha."""
 
     def all_texts(self) -> list[str]:
         return [*([] if self.text is None else [self.text]), *(self.texts or [])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -88,8 +89,6 @@ class Service:
         )  # fmt: skip
         config = uvicorn.Config(
             app,
-            host=address.host,
-            port=address.port,
             log_level="warning",
             server_header=False,
             timeout_keep_alive=15,
@@ -97,12 +96,19 @@ class Service:
             h11_max_incomplete_event_size=65536,
         )
         try:
-            uvicorn.Server(config).run()
-        except OSError as error:
-            raise LangevinError(f"cannot listen on {address.host}:{address.port}: "
-                                f"{error.strerror}; choose another --port") from None  # fmt: skip
+            uvicorn.Server(config).run(sockets=[listen(address)])
         finally:
             self.worker.close()
+
+
+def listen(address: Address) -> socket.socket:
+    """The socket, taken before anything is said to be served."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server((address.host, address.port), family=family, backlog=512)
+    except OSError as error:
+        raise LangevinError(f"cannot listen on {address.host}:{address.port}: {error.strerror}; "
+                            f"choose another --host or --port") from None  # fmt: skip
 
 
 def safe_name(name: str) -> str:

@@ -290,6 +290,7 @@ async function describe(file) {
 
 find("models").addEventListener("change", (event) => choose(event.target.value));
 find("token").addEventListener("change", guarded(open));
+find("token-field").addEventListener("submit", (event) => event.preventDefault());
 find("score").addEventListener("click", guarded(score));
 find("text").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) guarded(score)();
