@@ -121,14 +121,14 @@ def add_language(app: FastAPI, models: Mapping[str, Served], limits: Limits) -> 
 
     @app.post("/v1/models/{name}/score")
     async def score(name: str, asked: ScoreRequest) -> Body:
-        served = find(models, name)
+        served = find_model(models, name)
         served.language()
         limits.check_text(asked.text)
         return (await in_time(limits, served.score(asked.text, asked.adapt))).to_dict()
 
     @app.post("/v1/models/{name}/next")
     async def following(name: str, asked: NextRequest) -> Body:
-        served = find(models, name)
+        served = find_model(models, name)
         served.language()
         limits.check_text(asked.text)
         found = await in_time(limits, served.next(asked.text, asked.top))
@@ -136,7 +136,7 @@ def add_language(app: FastAPI, models: Mapping[str, Served], limits: Limits) -> 
 
     @app.post("/v1/models/{name}/generate")
     async def generate(name: str, asked: GenerateRequest) -> StreamingResponse:
-        served = find(models, name)
+        served = find_model(models, name)
         vocabulary = served.language().vocabulary
         limits.check_text(asked.prompt)
         limits.check_number("length", asked.length, limits.tokens)
@@ -165,7 +165,7 @@ def add_classification(app: FastAPI, models: Mapping[str, Served], limits: Limit
 
     @app.post("/v1/models/{name}/classify")
     async def classify(name: str, asked: ClassifyRequest) -> Body:
-        served, texts = find(models, name), asked.all_texts()
+        served, texts = find_model(models, name), asked.all_texts()
         served.classifier()
         limits.check_texts(texts)
         found = await in_time(limits, served.classify(texts))
@@ -193,7 +193,7 @@ def add_captions(
 
     @app.post("/v1/models/{name}/caption")
     async def caption(name: str, request: Request) -> Body:
-        served = find(models, name)
+        served = find_model(models, name)
         served.captioner()
         asked = await read(served, request)
         limits.check_number("beam", asked.beam, limits.beam)
@@ -203,7 +203,7 @@ def add_captions(
         return found[0].to_dict()
 
 
-def find(models: Mapping[str, Served], name: str) -> Served:
+def find_model(models: Mapping[str, Served], name: str) -> Served:
     if name not in models:
         known = ", ".join(models)
         raise Problem(404, f"one of the models {known}", repr(name[:80]), "see /v1/models")

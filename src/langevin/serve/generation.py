@@ -28,7 +28,7 @@ DONE = -1
 
 
 @dataclass(eq=False)
-class Text:
+class WrittenText:
     """One text under way."""
 
     request: GenerateRequest
@@ -48,8 +48,8 @@ class Writer:
 
     def __init__(self, posterior: LanguagePosterior, worker: Worker, longest: int) -> None:
         self.posterior, self.worker, self.longest = posterior, worker, longest
-        self.waiting: list[Text] = []
-        self.rows: list[Text] = []
+        self.waiting: list[WrittenText] = []
+        self.rows: list[WrittenText] = []
         self.reader: Reader | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -61,7 +61,7 @@ class Writer:
         if len(self.waiting) >= self.longest:
             raise Problem(503, f"at most {self.longest} requests in the queue", "more", "try again")
         drawing = Drawing(request.seed, request.softmax_temperature)
-        text = Text(request, self.posterior.spell_prompt(request.prompt), drawing.begin())
+        text = WrittenText(request, self.posterior.spell_prompt(request.prompt), drawing.begin())
         self.waiting.append(text)
         if self.task is None or self.task.done():
             self.task = asyncio.create_task(self.work())
@@ -89,7 +89,7 @@ class Writer:
                     text.tokens.put_nowait(DONE)
 
     @torch.no_grad()
-    def step(self) -> list[tuple[Text, int]]:
+    def step(self) -> list[tuple[WrittenText, int]]:
         """A token more of each text."""
         self.leave()
         while self.waiting and len(self.rows) < AT_ONCE:
@@ -107,7 +107,7 @@ class Writer:
         self.reader.read(torch.tensor([[token] for _, token in drawn]))
         return drawn
 
-    def enter(self, text: Text) -> None:
+    def enter(self, text: WrittenText) -> None:
         """One more row, after its prompt was read."""
         if text.finished:
             return
