@@ -12,8 +12,11 @@ from langevin.predict.evaluation import best_by_validation
 from langevin.predict.load import open_posterior
 from langevin.posterior.selection import Selection
 from langevin.report.tables import compared, gain_in_words
+from langevin.store.checkpoint import save_log_probs
 from langevin.store.folder import RunFolder
+from langevin.store.validation import validation_of
 from langevin.training.session import start
+from tests.conftest import SET
 
 
 def nll_of_each(posterior):
@@ -93,3 +96,20 @@ def test_an_interrupted_run_says_how_to_go_on(tiny, tmp_path, cli):
     code, _, messages = cli("evaluate", tmp_path / "run")
     assert code == 0
     assert f"go on with: langevin resume {tmp_path / 'run'}" in messages
+
+
+def test_what_training_kept_of_validation_is_not_computed_again(text_file, tmp_path, cli, monkeypatch):
+    code, _, said = cli("train", "--text", text_file, "--out", tmp_path / "run", *SET, "--quiet")
+    assert code == 0, said
+    posterior = open_posterior(tmp_path / "run")
+    kept = [validation_of(sample.path) for sample in posterior.draws]
+    fresh = posterior.evaluate("valid")
+    for path in kept:
+        path.unlink(missing_ok=True)
+    again = open_posterior(tmp_path / "run").evaluate("valid")
+    assert again.averaged.nll == pytest.approx(fresh.averaged.nll, rel=1e-6)
+    for path, sample in zip(kept, posterior.draws, strict=True):
+        sample.load_into(posterior.model)
+        save_log_probs(path, posterior.data.log_probs(posterior.model, "valid"))
+    monkeypatch.setattr(posterior.data, "log_probs", None)  # nobody calls it
+    assert posterior.evaluate("valid").averaged.nll == pytest.approx(fresh.averaged.nll, rel=1e-6)

@@ -14,7 +14,12 @@ from ..posterior.mixture import paired_gain
 from ..process import Progress
 from ..store.samples import Sample
 from ..tasks import Task
-from ..tasks.scoring import Scored, SplitScores, score_samples
+from ..tasks.scoring import (
+    Scored,
+    SplitScores,
+    kept_of_validation,
+    score_samples,
+)
 from .compare import models_beside
 from .opened import Opened
 from .results import Evaluation
@@ -40,7 +45,8 @@ def evaluate_samples(
                               curve=curve, masked=True)
     else:
         found = score_samples(task, model, samples, split, progress.begin(len(samples)),
-                              curve=curve, rival=best_by_validation(opened), see=see)
+                              curve=curve, rival=best_by_validation(opened), see=see,
+                              kept_by=kept_of_validation if split == "valid" else None)
     gain = gain_over(found.rival, found, task)
     over_last = gain_over(found.last, found, task) if not masks else (None, None)
     models = models_beside(

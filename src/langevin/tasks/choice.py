@@ -11,7 +11,7 @@ from ..store.folder import RunFolder
 from ..store.manifest import Choice
 from ..store.samples import Sample
 from . import open_run_task
-from .scoring import score_samples
+from .scoring import kept_of_validation, score_samples
 
 FEWEST = 4
 """Samples of the best collection, if there are so many: of fewer, one cannot see how far they
@@ -39,7 +39,9 @@ def choose_by_validation(
     run = folder.recipe.run
     model = task.build_model().to(prepare_device(run.device, run.threads))
     advance = progress.begin(len(samples))
-    curves = score_samples(task, model, samples, "valid", advance, curve=True).curve
+    found = score_samples(task, model, samples, "valid", advance, curve=True,
+                          kept_by=kept_of_validation)
+    curves = found.curve
     assert curves is not None
     how, count = best_of(curves, -(-FEWEST // len({sample.chain for sample in samples})))
     log.info("validation prefers the %s collection, %d of %d samples", how, count, len(curves[how]))

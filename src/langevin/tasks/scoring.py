@@ -9,8 +9,19 @@ from torch import Tensor, nn
 
 from ..posterior.average import LogMean
 from ..posterior.scores import SampleScores, Scores
+from ..store.checkpoint import load_log_probs
 from ..store.samples import COLLECTIONS, Sample, choose
+from ..store.validation import validation_of
 from .base import Task
+
+
+Kept = Callable[[Sample], Tensor | None]
+"""What a sample said of the split when it was drawn, where that was kept."""
+
+
+def kept_of_validation(sample: Sample) -> Tensor | None:
+    """What training kept of the validation split, beside the sample."""
+    return load_log_probs(validation_of(sample.path))
 
 
 @dataclass(frozen=True)
@@ -38,7 +49,7 @@ class SplitScores:
 def score_samples(
     task: Task, model: nn.Module, samples: Iterable[Sample], split: str,
     on_sample: Callable[[], None] = lambda: None, *, curve: bool = False, masked: bool = False,
-    rival: Sample | None = None, see: Callable[[Tensor], None] = lambda log_probs: None,
+    rival: Sample | None = None, kept_by: Kept | None = None, see: Callable[[Tensor], None] = lambda log_probs: None,
 ) -> SplitScores:
     """Scores of every sample alone, of the last, and of the averaged probabilities.
 
@@ -46,13 +57,21 @@ def score_samples(
     given beside. With `curve`, the log-probabilities of all samples are kept and the score of the
     forward, backward and thinned collections is given for 1, 2, … samples (of each chain, as far as
     the shortest goes). `masked` leaves dropout on, with another mask for each sample. `see` is
-    shown the log-probabilities of each sample.
+    shown the log-probabilities of each sample. A sample whose log-probabilities `kept_by` knows is
+    not run.
     """
+
+    def said_by(sample: Sample, mask_seed: int | None = None) -> Tensor:
+        known = kept_by(sample) if kept_by else None
+        if known is not None:
+            return known
+        sample.load_into(model)
+        return task.log_probs(model, split, mask_seed)
+
     each, within, last, beside = list[SampleScores](), dict[int, LogMean](), None, None
     kept: dict[int, list[Tensor]] = {}
     for number, sample in enumerate(samples):
-        sample.load_into(model)
-        log_probs = task.log_probs(model, split, number if masked else None)
+        log_probs = said_by(sample, number if masked else None)
         last = scored(task, log_probs, split)
         beside = last if same(sample, rival) else beside
         each.append(SampleScores(last.scores, sample.chain, sample.step))
@@ -64,8 +83,7 @@ def score_samples(
     averaged = scored(task, LogMean.joined(within.values()).value(), split)
     assert last is not None  # an average of nothing is refused
     if rival is not None and beside is None:
-        rival.load_into(model)
-        beside = scored(task, task.log_probs(model, split), split)
+        beside = scored(task, said_by(rival), split)
     chains = tuple(SampleScores(task.scores(mean.value(), split), chain, samples=mean.count)
                    for chain, mean in within.items())
     curves = collection_curves(task, list(kept.values()), split) if curve else None
