@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 import shutil
 from dataclasses import replace
 
@@ -14,9 +15,14 @@ from langevin.errors import LangevinError
 from langevin.posterior.pool import Pool
 from langevin.posterior.switching import SHARE
 from langevin.predict.pooled import PooledTokens, follow_parts, say_better
+from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.store.members import read_members
 from langevin.training.members import add_members
+from langevin.training.session import start
+from tests.conftest import TINY
+
+PARTS = ["ba", "gar", "den", "hou", "se", "ti", "me", "ro"]
 
 
 @pytest.fixture(scope="module")
@@ -181,3 +187,42 @@ def test_streams_that_do_not_follow_one_another_are_texts_of_their_own():
     apart = SuccessiveBatches(joined.streams[:, :6], 5, tokens[:0])
     assert [text.tolist() for text in apart.texts] == [
         list(range(start, start + 6)) for start in (0, 10, 20, 30)]
+
+
+@pytest.fixture(scope="module")
+def wordy(tmp_path_factory):
+    """A run over words, of which many were seen once; its counts, and how the others are spelt."""
+    drawn, folder = random.Random(5), tmp_path_factory.mktemp("wordy")
+    rare = [f"{a}{b}{c}" for a in PARTS for b in PARTS for c in PARTS]
+    drawn.shuffle(rare)
+    lines = [f"the snow on {word} and the road {word[:2]}x{number}"
+             for number, word in enumerate(rare)]
+    path = folder / "words.txt"
+    path.write_text("\n".join(lines) + "\n")
+    recipe = load_recipe("text", [f"corpus={path}", *TINY, "level=word", "min_count=2"])
+    trainer = start(recipe, folder / "run")
+    trainer.run()
+    add_members(trainer.folder)
+    return folder / "run"
+
+
+def test_unknown_words_are_spelt_so_that_bytes_are_told(wordy):
+    posterior = langevin.load(wordy)
+    text = "the snow on bagarse and the tigarden\n"
+    found, score = posterior.measure(text), posterior.score(text)
+    assert found.unknown_share == pytest.approx(2 / 7)
+    spelt = posterior.beside.spelling.log_p(["bagarse", "tigarden"])
+    bits = (found.nll * found.items - spelt) / math.log(2) / len(text.encode())
+    assert found.bits_per_byte == pytest.approx(bits)
+    assert score.bits_per_byte == pytest.approx(bits)
+    strange = posterior.measure(text.replace("bagarse", "xqzvkjw"))
+    assert strange.bits_per_byte > found.bits_per_byte
+    for lossy in ("the  bagarse\n", "the <unk>\n", "\tthe bagarse\n"):
+        assert posterior.measure(lossy).bits_per_byte is None
+
+
+def test_an_export_spells_as_the_run_does(wordy, cli, tmp_path):
+    out = tmp_path / "whole"
+    assert cli("export", wordy, out, "--with-counts", "--no-evaluate")[0] == 0
+    text = "the snow on bagarse\n"
+    assert langevin.load(out).measure(text) == langevin.load(wordy).measure(text)

@@ -220,7 +220,11 @@ class Vocabulary:
             return "".join(tokens).encode("latin-1")
         if self.level == "char":
             return "".join(REPLACEMENT if token == UNKNOWN else token for token in tokens).encode()
-        text = " ".join(tokens)
+        return self.join_words(tokens)
+
+    def join_words(self, words: Sequence[str]) -> bytes:
+        """A text of words with single spaces, and line ends where END stands."""
+        text = " ".join(words)
         for end in (f" {END} ", f" {END}", f"{END} "):
             text = text.replace(end, "\n")
         return text.encode()

@@ -16,9 +16,11 @@ from torch import Tensor
 
 from ..data.corpora import open_text
 from ..data.display import visible
+from ..data.text import words_of
 from ..data.vocabulary import SpelledText, Vocabulary
 from ..errors import LangevinError
 from ..models.reader import Reader
+from ..models.spelling import Spelling
 from ..posterior.ensemble_reader import EnsembleReader
 from ..posterior.mixture import log_mixture, mixture, part_spread
 from ..posterior.pool import Member, Pool
@@ -108,7 +110,7 @@ class LanguagePosterior(Posterior):
             for at, (name, (log_p, (std, entropy, information, between), parts))
             in enumerate(zip(names, columns, strict=True), 1)
         ]  # fmt: skip
-        whole = text_scores(self.vocabulary, tokens, math.fsum(log_p for log_p, *_ in columns), raw)
+        whole = self.text_scores(tokens, math.fsum(log_p for log_p, *_ in columns), raw)
         assert whole.perplexity is not None
         assert whole.unknown_share is not None
         return TextScore(whole.nll, whole.perplexity, whole.unknown_share, len(self), tuple(rows),
@@ -120,7 +122,12 @@ class LanguagePosterior(Posterior):
         pool = self.pool(adapt)
         pieces = torch.split(tokens, CHUNK)
         log_p = math.fsum(float(pool.score(piece[None]).sum()) for piece in pieces)
-        return text_scores(self.vocabulary, tokens, log_p, raw)
+        return self.text_scores(tokens, log_p, raw)
+
+    def text_scores(self, tokens: Tensor, log_p: float, raw: bytes | None) -> Scores:
+        """Of a text whose tokens have this log p in all."""
+        return text_scores(self.vocabulary, tokens, log_p, raw,
+                           self.beside.spelling if self.beside else None)
 
     def read_source(self, text: str | Path) -> tuple[Tensor, bytes]:
         """The tokens of a text or a file, and its bytes."""
@@ -192,16 +199,37 @@ def told_of(pool: Pool, tokens: Tensor) -> Iterable[tuple[float, list[float], tu
 
 
 def text_scores(
-    vocabulary: Vocabulary, tokens: Tensor, log_p: float, raw: bytes | None = None
-) -> Scores:
+    vocabulary: Vocabulary, tokens: Tensor, log_p: float, raw: bytes | None = None,
+    spelling: Spelling | None = None,
+) -> Scores:  # fmt: skip
     """Of a text whose tokens have this log p in all.
 
-    Bits a byte are told where the tokens can be turned back into the bytes.
+    Bits a byte are told where the tokens, and the spelling of unknown words, can be turned back
+    into the bytes.
     """
     nll, unknown = -log_p / len(tokens), vocabulary.unknown_share(tokens)
-    exact = raw is not None and not unknown and vocabulary.decode(tokens) == raw
-    bits = -log_p / math.log(2) / len(raw) if raw and exact else None
+    if unknown:
+        spelled = spelled_log_p(vocabulary, tokens, raw, spelling) if raw and spelling else None
+    else:
+        spelled = 0.0 if raw and vocabulary.decode(tokens) == raw else None
+    bits = None if spelled is None or not raw else -(log_p + spelled) / math.log(2) / len(raw)
     return Scores(nll, len(tokens), math.exp(min(nll, 700.0)), bits, unknown_share=unknown)
+
+
+def spelled_log_p(
+    vocabulary: Vocabulary, tokens: Tensor, raw: bytes, spelling: Spelling
+) -> float | None:
+    """log p of how the unknown words of a text are written.
+
+    None where its words do not give the bytes, or <unk> itself stands in it.
+    """
+    blocks = words_of(raw, vocabulary.line_end) if vocabulary.level == "word" else ()
+    words = [word for block in blocks for word in block][: len(tokens)]
+    unknown = [word for word in words if word not in vocabulary.numbers]
+    places = sum(token == vocabulary.unknown for token in tokens.tolist())
+    if vocabulary.join_words(words) != raw or len(unknown) < places:
+        return None
+    return spelling.log_p(unknown)
 
 
 def part_names(member: Member) -> list[str]:

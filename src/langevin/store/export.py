@@ -164,7 +164,7 @@ def copy_counts(folder: RunFolder, out: Path) -> None:
     if found is None:
         raise LangevinError(f"expected a run with counts to export --with-counts, {folder.path} has "
                             f"none; add them by 'langevin pool {folder.path}', or leave it out")
-    write_members(out, found.record, found.counts.to_tensors())
+    write_members(out, found.record, found.counts, found.spelling)
 
 
 def refuse_occupied(out: Path, *, overwrite: bool) -> None:

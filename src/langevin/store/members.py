@@ -7,7 +7,6 @@ Counts contain the text that they were learnt from.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,17 +14,19 @@ from typing import Annotated, Literal
 import safetensors.torch
 from pydantic import Field, model_validator
 from safetensors import SafetensorError
-from torch import Tensor
 
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..files import inside, read_bytes, write_atomic
 from ..models.counts import LONGEST, Counts
+from ..models.spelling import SYMBOLS, Spelling
 from .manifest import Count, Sha256
 from .records import Record, read_record, seal, write_record
 
 MEMBERS, MEMBERS_RECORD, COUNTS = "members", "members.json", "counts.safetensors"
 """The folder, and what is in it."""
+SPELLING = "spelling."
+"""Before the names of the tensors that spell unknown words."""
 NETWORK, COUNTED = "network", "counts"
 """The names of the members: the average of the samples, and the counts."""
 LARGEST = 1 << 31
@@ -78,6 +79,8 @@ class Members:
 
     record: MembersRecord
     counts: Counts
+    spelling: Spelling | None = None
+    """Of words that the vocabulary does not have."""
 
 
 def vocabulary_sum(vocabulary: Vocabulary) -> str:
@@ -90,10 +93,14 @@ def has_members(folder: Path) -> bool:
 
 
 def write_members(
-    folder: Path, record: MembersRecord, counts: Mapping[str, Tensor]
+    folder: Path, record: MembersRecord, counts: Counts, spelling: Spelling | None
 ) -> MembersRecord:
-    """The tensors of the counts first, then the record, which knows their checksum."""
-    content = safetensors.torch.save(dict(counts))
+    """The tensors of all counts first, then the record, which knows their checksum."""
+    tensors = counts.to_tensors()
+    if spelling is not None:
+        of_letters = spelling.counts.to_tensors()
+        tensors |= {f"{SPELLING}{name}": tensor for name, tensor in of_letters.items()}
+    content = safetensors.torch.save(tensors)
     write_atomic(folder / MEMBERS / COUNTS, content)
     sum_of_file = hashlib.sha256(content).hexdigest()
     whole = record.model_copy(update={"file_sha256": sum_of_file})
@@ -126,4 +133,7 @@ def read_members(folder: Path, vocabulary: Vocabulary) -> Members | None:
     except SafetensorError as error:
         raise LangevinError(f"expected counts in {path}, it cannot be read ({error}); "
                             f"{REMEDY}") from None
-    return Members(record, Counts.from_tensors(tensors, len(vocabulary)))
+    of_letters = {name.removeprefix(SPELLING): tensor for name, tensor in tensors.items()
+                  if name.startswith(SPELLING)}
+    spelling = Spelling(Counts.from_tensors(of_letters, SYMBOLS)) if of_letters else None
+    return Members(record, Counts.from_tensors(tensors, len(vocabulary)), spelling)

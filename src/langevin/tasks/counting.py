@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ..data.corpora import read_corpus
+from ..data.text import words_of
 from ..models.counts import Counts, OrderChoice, choose_order
 from .language_model import LanguageModelTask
 
@@ -37,6 +39,20 @@ def counted_log_probs(
             reader.begin(1)
         pieces.append(reader.read(text[None])[0, 0, 1:])
     return torch.cat(pieces)
+
+
+def unknown_words(task: LanguageModelTask) -> list[str]:
+    """The distinct words of the training text that became <unk>, in the order in which they come."""
+    vocabulary, batches = task.vocabulary, task.evaluated["train"]
+    if vocabulary.level != "word" or len(batches.texts) > 1:
+        return []
+    corpus, found, left = read_corpus(task.data.corpus), dict[str, None](), len(batches.texts[0])
+    for block in words_of(corpus.get("text") or corpus["train"], vocabulary.line_end):
+        found |= dict.fromkeys(w for w in block[:left] if w not in vocabulary.numbers)
+        left -= len(block)
+        if left <= 0:
+            break
+    return list(found)
 
 
 def choose_counts(task: LanguageModelTask, memory: int) -> OrderChoice:

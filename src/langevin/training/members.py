@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
+from ..models.spelling import Spelling
 from ..posterior.average import LogMean
 from ..posterior.mixture import FEWEST, fit_weights, log_mixture
 from ..posterior.selection import names_of, resolve
@@ -28,7 +29,7 @@ from ..store.members import (
     vocabulary_sum,
     write_members,
 )
-from ..tasks.counting import choose_counts, count_split, counted_log_probs, windows_of
+from ..tasks.counting import choose_counts, count_split, counted_log_probs, unknown_words, windows_of
 from ..tasks.language_model import LanguageModelTask
 
 WINDOW = {"word": 40}
@@ -77,7 +78,8 @@ def add_members(
             surprise=windows_of(-pooled, window, PERCENTILES), window=window,
             file_sha256="0" * 64,
         )  # fmt: skip
-        return write_members(folder.path, record, counts.to_tensors())
+        spelling = Spelling.learn(unknown_words(task))
+        return write_members(folder.path, record, counts, spelling)
 
 
 def refuse_unfinished(folder: RunFolder) -> None:
