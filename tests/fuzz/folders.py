@@ -40,6 +40,8 @@ RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 CHAINS = "chains"
 STUDENT = "student"
+POOLED = "pooled"
+"""The run of bytes with n-gram counts beside its samples."""
 HALF = {"half-bytes": "bytes", "half-questions": "questions", "half-captions": "captions"}
 """Runs that were stopped on their way, and of which recipe."""
 SHARED = ("bytes", "questions", "captions", CHAINS)
@@ -67,8 +69,13 @@ def make_folders(root: Path) -> None:
                       epochs=1).run()
         for name, of in HALF.items():
             train_half(recipe_of(of), Path(name))
+        shutil.copytree("bytes", POOLED)
         for name in SHARED:
             export(Path(name), Path(f"{name}-shared"), measure=False)
+        for words in (["pool", POOLED, "--quiet"],
+                      ["export", POOLED, f"{POOLED}-shared", "--with-counts", "--no-evaluate"]):
+            answer = ask(*words)
+            assert answer.code == 0, answer
         for target in (["--coverage", "0.8"], ["--risk", "0.3"]):
             assert ask("decide", "questions", *target, "--json").code == 0
     for name in OLD:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.asking import PICTURES, TEXT, TEXTS, Answer, ask, ask_door, tree
-from tests.fuzz.folders import HALF, OLD, RECIPES, SHARED, STUDENT, copied
+from tests.fuzz.folders import HALF, OLD, POOLED, RECIPES, SHARED, STUDENT, copied
 from tests.fuzz.mutations import DAMAGE, FORGERY
 
 DOOR = "langevin.load"
@@ -45,6 +45,7 @@ RARE = ("report", "resume")
 """Commands that take seconds: asked once where others are asked ten times."""
 COMMANDS: dict[str, dict[str, list[str]]] = {
     "bytes": LOOK | READ, "words": LOOK | READ, "chains": LOOK | READ,
+    POOLED: LOOK | READ, f"{POOLED}-shared": BEYOND,
     STUDENT: {name: words for name, words in (LOOK | READ).items() if name != "diagnose"},
     "questions": LOOK | SORT, "captions": LOOK | DESCRIBE,
     **dict.fromkeys(HALF, ONLY_RESUME), **{f"{name}-shared": BEYOND for name in SHARED},
