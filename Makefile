@@ -42,6 +42,10 @@ test-slow: setup
 fuzz: setup
 	$(BIN)/python -m tests.fuzz $(FUZZ)
 
+# A fault at any file operation, kills, power cuts, 1,000 of them: docs/reliability.md. CRASH passes options.
+crash: setup
+	$(BIN)/python -m tests.crash $(CRASH)
+
 # Speed against torch and against other samplers, which live in an environment of their own. BENCH passes options.
 PEERS := .venv-peers
 $(PEERS)/.installed:

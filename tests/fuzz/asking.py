@@ -60,7 +60,7 @@ def ask_door(folder: str) -> Answer:
 
 def answers_of(model: Any) -> Any:
     if hasattr(model, "score"):
-        return [model.score(TEXT), model.next(TEXT, top=3), str(model.generate("The ", 8))]
+        return [model.score(TEXT), model.next(TEXT, top=3), "".join(model.generate("The ", 8))]
     if hasattr(model, "predict"):
         return model.predict(TEXTS)
     return model.caption(np.load("data/features.npy")[[27, 31]].astype(np.float32), beam=2)

@@ -173,7 +173,7 @@ def put(command: str, folder: str, place: Path) -> tuple[Answer, Any]:
         found = [without_times((place / "page.html").read_text("utf-8"))]
     if answer.code == 0 and command == "resume":
         found.append({name: content for name, content in tree(place / folder).items()
-                      if re.search(r"samples/\d+\.safetensors$", name)})
+                      if re.search(r"samples/\d*[1-9]\d*\.safetensors$", name)})
     return answer, found
 
 

@@ -37,7 +37,9 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunProgress] | None:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             progress = progress_of(metadata, path)
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies stand in memory as new tensors do. Views of the file may not, and a product of
+            # matrices rounds by how its operands are aligned: a run would not resume to its bits.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise unreadable(path, error) from None
     if TENSORS in metadata and metadata[TENSORS] != tensors_sum(tensors):
