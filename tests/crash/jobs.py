@@ -25,7 +25,8 @@ from langevin.training.session import resume, start
 from tests.fuzz.asking import ask
 from tests.fuzz.folders import RECIPES
 
-BRIEF = ["epochs=1", "burn_in=0", "sample_every=0.5", "checkpoint_minutes=1e-9"]
+BRIEF = ["epochs=1", "burn_in=0", "sample_every=0.5"]
+OFTEN = "checkpoint_minutes=1e-9"
 """Two samples, and a checkpoint after each batch."""
 
 
@@ -43,7 +44,8 @@ class Job:
 
 def recipe_of(name: str, *more: str) -> Recipe:
     base, settings = RECIPES[name]
-    return load_recipe(base, [*settings, *BRIEF, *more])
+    brief = [] if name == "plateau" else BRIEF
+    return load_recipe(base, [*settings, *brief, OFTEN, *more])
 
 
 def train(recipe: Recipe, *, overwrite: bool = False) -> None:
@@ -127,6 +129,7 @@ def expect(found: int, wanted: int) -> None:
 JOBS = (
     Job("text", lambda: train(recipe_of("bytes")), lambda: train_on(recipe_of("bytes"))),
     Job("words", lambda: train(recipe_of("words")), lambda: train_on(recipe_of("words"))),
+    Job("plateau", lambda: train(recipe_of("plateau")), lambda: train_on(recipe_of("plateau"))),
     Job("classifier", lambda: train(recipe_of("questions")),
         lambda: train_on(recipe_of("questions"))),
     Job("captioner", lambda: train(recipe_of("captions")),

@@ -23,13 +23,16 @@ from tests.fuzz.asking import ask
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SHORT = ("layers=1", "threads=1", "patience=none")
-TEXT = ("corpus=data/passage.txt", "hidden=4", "cell=rnn", "batch_size=8", "window=20",
-        "parts=[80,10,10]", "epochs=2", "burn_in=1", "sample_every=0.25", "temperature=0.5",
-        "lr=0.01", *SHORT)
+SMALL = ("corpus=data/passage.txt", "hidden=4", "cell=rnn", "batch_size=8", "window=20",
+         "parts=[80,10,10]", "epochs=2", "lr=0.01", "prior_var=1.0", "layers=1", "threads=1",
+         "by_size=false")
+TEXT = (*SMALL, "burn_in=1", "sample_every=0.25", "temperature=0.5", "lr_schedule=constant",
+        "sample=last", "patience=none")
 RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "bytes": ("text", TEXT),
     "words": ("text", (*TEXT, "level=word", "cell=gru", "batching=random",
                        "epochs=3")),
+    "plateau": ("text", (*SMALL, "epochs=3")),
     "questions": ("classify", (
         "corpus=data/questions.csv", "valid_file=data/valid.csv", "test_file=data/test.csv",
         "hidden=5", "embed=4", "batch_size=10", "epochs=4", "burn_in=2", "sample_every=0.5",

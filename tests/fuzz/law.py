@@ -44,7 +44,7 @@ ONLY_RESUME = {"resume": LOOK["resume"], "show": LOOK["show"], "check": LOOK["ch
 RARE = ("report", "resume")
 """Commands that take seconds: asked once where others are asked ten times."""
 COMMANDS: dict[str, dict[str, list[str]]] = {
-    "bytes": LOOK | READ, "words": LOOK | READ, "chains": LOOK | READ,
+    "bytes": LOOK | READ, "plateau": LOOK | READ, "words": LOOK | READ, "chains": LOOK | READ,
     POOLED: LOOK | READ, f"{POOLED}-shared": BEYOND,
     STUDENT: {name: words for name, words in (LOOK | READ).items() if name != "diagnose"},
     "questions": LOOK | SORT, "captions": LOOK | DESCRIBE,
