@@ -39,7 +39,7 @@ KEYS = {
     "sample_every": "run.sample_every", "burn_in_temperature": "run.burn_in_temperature", "patience": "run.patience",
     "device": "run.device", "threads": "run.threads", "batch_size": "data.batch_size", "vectors": "data.vectors",
     "train_vectors": "data.train_vectors", "tokens": "data.tokens", "min_count": "data.min_count",
-    "max_words": "data.max_words", "validation_fraction": "data.valid_share",
+    "max_words": "data.max_words", "validation_fraction": "data.valid_share", "class_weight": "data.class_weight",
 }
 """The recipe key behind each parameter. `random_state` is run.seed; other keys go through `settings`."""
 
@@ -67,6 +67,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     `fit` holds out `validation_fraction` of the texts and stops after `patience` samples without a better validation
     error of the running average. Samples are kept in `folder`, which must be empty, or (None, as cross-validation
     needs it) in a temporary folder that goes with the estimator.
+    With `class_weight="balanced"` every class counts alike in training, however rare.
     The optimisers (`sampler="rmsprop"` …) take neither temperature nor prior; both are then left out. `settings` are
     overrides of the recipe, such as `["lr_schedule=cyclical"]`; `settings_` says what the sampler was given.
     """
@@ -78,7 +79,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         burn_in: float = 2, sample_every: float = 1, burn_in_temperature: float | None = 0.0,
         patience: int | None = 6, batch_size: int = 50, vectors: str | None = None, train_vectors: bool = True,
         tokens: str = "words", min_count: int = 1, max_words: int = 512, validation_fraction: float = 0.1,
-        settings: Sequence[str] | None = None, folder: str | Path | None = None, device: str = "cpu",
+        class_weight: str | None = None, settings: Sequence[str] | None = None, folder: str | Path | None = None, device: str = "cpu",
         threads: int | None = None, random_state: Any = 0, verbose: bool = False,
     ) -> None:
         self.cell, self.hidden, self.layers, self.embed, self.bidirectional = cell, hidden, layers, embed, bidirectional
@@ -88,6 +89,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.batch_size, self.vectors, self.train_vectors, self.tokens = batch_size, vectors, train_vectors, tokens
         self.min_count, self.max_words, self.validation_fraction = min_count, max_words, validation_fraction
         self.settings, self.folder, self.device, self.threads = settings, folder, device, threads
+        self.class_weight = class_weight
         self.random_state, self.verbose = random_state, verbose
 
     def fit(self, X: Any, y: Any) -> Self:

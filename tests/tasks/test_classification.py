@@ -257,3 +257,22 @@ def test_words_of_the_benchmarks_are_found_as_often_as_is_known(real_data, name,
 def test_fold_of_trec_is_refused(own_data):
     with pytest.raises(LangevinError, match="test split of its own"):
         open_task(load_recipe("trec-psgld", ["fold=1"]))
+
+
+def test_balanced_classes_count_alike_in_training(small, tmp_path):
+    """Of nine texts of one class and one of the other each class is half of the loss."""
+    pairs = [(f"where is Rome {n} ?", "place") for n in range(9)] + [("who was Homer ?", "person")]
+    corpus = write_questions(tmp_path / "few.csv", pairs * 4)
+    common = [f"corpus={corpus}", f"valid_file={corpus}", "test_share=0", "batch_size=40"]
+    task = open_task(small(*common, "class_weight=balanced"))
+    plain = open_task(small(*common))
+    model = plain.build_model().eval()
+    log_p = plain.log_probs(model, "train")
+    own = -log_p.gather(1, plain.targets["train"][:, None])[:, 0]
+    rare = plain.targets["train"] == list(plain.labels).index("person")
+    assert rare.sum() == 4
+    assert plain.loss(model, 0, 0, None)[0].item() == pytest.approx(own.mean().item(), rel=1e-5)
+    expected = (own[rare].mean() + own[~rare].mean()) / 2
+    assert task.loss(model, 0, 0, None)[0].item() == pytest.approx(expected.item(), rel=1e-5)
+    with pytest.raises(LangevinError, match="class_weight"):
+        small("class_weight=heavy")

@@ -50,6 +50,9 @@ def train(
     label_column: Annotated[
         str | None, typer.Option(help="column of the labels (default: label)")
     ] = None,
+    class_weight: Annotated[
+        str | None, typer.Option(help="balanced: every class counts alike, however rare")
+    ] = None,
     level: Annotated[str | None, typer.Option(help="byte, char or word")] = None,
     min_count: Annotated[
         int | None, typer.Option(help="words seen less often become <unk>")
@@ -92,6 +95,7 @@ def train(
     overrides = list(set_ or [])
     overrides += [f"corpus={text.resolve()}"] if text else []
     overrides += sentence_settings(labelled, valid, test, text_column, label_column)
+    overrides += [f"class_weight={class_weight}"] if class_weight else []
     overrides += [f"level={level}"] if level else []
     overrides += ["running=true"] if running else []
     numbers = {

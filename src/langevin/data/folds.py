@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from torch import Tensor
+
 from ..errors import LangevinError
 from .corpora import SPLITS
 from .sentences import Sentences, read_corpus_of_sentences, read_sentences
@@ -160,3 +162,9 @@ def numbered(sentences: Sentences, labels: Sequence[str], where: str) -> list[in
             f"{where} has the labels {shown}, which training never had; expected some of {known}"
         )
     return [place[label] for label in sentences.labels]
+
+
+def balanced_weights(counts: Tensor) -> Tensor:
+    """w_c = N/(K·n_c) of K classes that occur: each counts alike; the mean over items is one."""
+    there = counts > 0
+    return counts.sum() / (there.sum() * counts.clamp(min=1)) * there

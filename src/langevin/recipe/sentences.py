@@ -42,6 +42,10 @@ class SentenceData(Table):
     )
     encoder_layers: tuple[int, ...] = Field((-1, -4), min_length=1, description="of the encoder; -1 is the last")
     batch_size: int = Field(50, ge=1, description="sentences in a batch")
+    class_weight: Literal["balanced"] | None = Field(
+        None, description="balanced: every class counts alike in training, however rare; probabilities are "
+        "then those of equally frequent classes"
+    )
     score: Literal["error", "nll"] = Field("error", description="what patience watches on validation sentences")
     pool: Literal["auto", "none"] = Field(
         "none", description="auto: linear parts join the network, with weights by validation"

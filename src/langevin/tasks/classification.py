@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..data.buckets import Buckets, by_length, in_length_order, lengths_of, pad
-from ..data.folds import check_classes, numbered, read_all, split
+from ..data.folds import balanced_weights, check_classes, numbered, read_all, split
 from ..data.sentences import LABEL_NAMES, Sentences, read_sentences
 from ..data.frozen_vectors import joint_coverage, side_by_side
 from ..data.spelling import words_of
@@ -184,7 +184,10 @@ class ClassifyTask:
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the sentences of the batch."""
         logits, labels, _ = self.logits(model, self.training_batch(epoch, index), None)
-        return F.cross_entropy(logits, labels), None
+        if self.data.class_weight is None:
+            return F.cross_entropy(logits, labels), None
+        weights = balanced_weights(self.class_counts).to(logits)[labels]
+        return (weights * F.cross_entropy(logits, labels, reduction="none")).mean(), None
 
     def training_batch(self, epoch: int, index: int) -> Batch:
         members = self.training.batch(epoch, index)

@@ -84,7 +84,8 @@ def fit_part(task: ClassifyTask, items: Mapping[str, Items]) -> LinearPosterior:
         own = items["valid"]
         chosen = own[torch.tensor(known)] if isinstance(own, Tensor) else [own[n] for n in known]
         valid = chosen, [labels["valid"][row] for row in known]
-    return fit_linear(items["train"], labels["train"], seen, valid=valid, seed=task.recipe.run.seed)
+    return fit_linear(items["train"], labels["train"], seen, valid=valid,
+                      class_weight=task.data.class_weight, seed=task.recipe.run.seed)
 
 
 def log_probs_of_parts(
