@@ -21,6 +21,8 @@ from langevin.training.session import start
 from tests.conftest import SET
 from tests.training.test_loop import fingerprint
 
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "bytes"
+
 
 @pytest.fixture
 def copy(finished_run, tmp_path):
@@ -142,7 +144,7 @@ def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
         (["evaluate", "nowhere"], "a run at nowhere, found nothing"),
         (["frobnicate"], "frobnicate"),
         (["generate"], "DIR"),
-        (["generate", "nowhere", "--samples", "0"], "greater than or equal to 1"),
+        (["generate", FIXTURE, "--samples", "0"], "expected between 1 and 4 samples, as many as there are, got 0"),
     ],
 )
 def test_bad_input_is_explained(cli, arguments, message, tmp_path, monkeypatch):
