@@ -98,6 +98,13 @@ def test_differences_are_paired_over_seeds_or_over_blocks():
     assert paired(theirs[:1], ours[1:], "blocks") == ("", "")
 
 
+def test_one_test_of_several_seeds_counts_once_and_folds_add_up():
+    for name, error in {"trec": "0.2000", "cr": "0.1155"}.items():
+        ours, theirs = ([{"set": name, "seed": seed, "nll": 1.0, "each": each} for seed in (0, 1)]
+                        for each in ([1.0, 2.0], [1.5, 2.1]))  # fmt: skip
+        assert paired(theirs, ours, "each")[0] == f"+0.3000 ± {error}"
+
+
 def test_what_an_arm_also_says_is_a_row():
     one = record("ours", 0, 1.0, [1.0, 1.0], also={"reading on": {"nll": 0.5, "blocks": [0.5, 0.5]}})
     rows = unfolded([one])

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from .records import Record
+from .sentence_sets import SENTENCE_SETS
 
 NUMBERS = Callable[[Record], float | None]
 INTRODUCTION = """# What people would pick instead
@@ -135,7 +136,8 @@ def by_nll(arms: dict[str, list[Record]]) -> list[tuple[str, list[Record]]]:
 def paired(held: Sequence[Record], others: Sequence[Record], key: str) -> tuple[str, str]:
     """This less the other: mean ± standard error, and p of a two-sided paired t-test.
 
-    Over seeds where there are three or more, else over the items or blocks of the first seeds.
+    Over seeds where there are three or more, else over items or blocks of the test; where all seeds
+    have the same test, each of these counts once.
     """
     beside = {record["seed"]: record for record in others}
     pairs = [(one, beside[one["seed"]]) for one in held if one["seed"] in beside]
@@ -146,11 +148,16 @@ def paired(held: Sequence[Record], others: Sequence[Record], key: str) -> tuple[
         if not pairs:
             return "", ""
         each = [np.array(one[key]) - np.array(other[key]) for one, other in pairs]
-        same = len({len(gap) for gap in each}) == 1 and key == "blocks"
-        gaps = np.mean(each, 0) if same else np.concatenate(each)
+        gaps = np.mean(each, 0) if has_one_test(pairs[0][0]) else np.concatenate(each)
     middle, error = float(gaps.mean()), float(gaps.std(ddof=1)) / math.sqrt(len(gaps))
     p = 2 * float(student.sf(abs(middle) / error, len(gaps) - 1)) if error else 1.0
     return f"{middle:+.4f} ± {error:.4f}", f"{p:.2g}"
+
+
+def has_one_test(record: Record) -> bool:
+    """Texts have, and sentences that came with a test split; else each seed is another fold."""
+    known = SENTENCE_SETS.get(record["set"])
+    return "blocks" in record or (known is not None and known.split)
 
 
 def get(name: str) -> NUMBERS:
