@@ -156,7 +156,7 @@ def kept(name: str, text: bytes) -> str:
     return str(path.resolve())
 
 
-BYTES = {"adam": (4e-3, 8e-3, 1.6e-2, 3.2e-2), "rmsprop": (4e-3, 8e-3, 1.2e-2, 1.6e-2),
+BYTES = {"adam": (4e-3, 8e-3, 1.6e-2, 3.2e-2), "rmsprop": (8e-3, 1.2e-2, 1.6e-2, 2.4e-2),
          "sgd": (0.5, 1.0, 2.0, 4.0), "transformer": (1e-3, 2e-3, 4e-3, 8e-3)}
 WORDS = {"adam": (2e-3, 4e-3, 8e-3, 1.6e-2), "rmsprop": (2e-3, 4e-3, 8e-3, 1.6e-2),
          "sgd": (0.5, 1.0, 2.0, 4.0), "transformer": (5e-4, 1e-3, 2e-3, 4e-3)}
