@@ -111,7 +111,9 @@ def test_what_an_arm_also_says_is_a_row():
     assert [row["arm"] for row in rows] == ["ours", "ours, reading on"]
     table = text_table({row["arm"]: [row] for row in rows})
     assert "| ours, reading on | 1 | 0.5000 |" in table
-    assert "-0.5000" in table
+    counts = record("counts-reading-on", 0, 0.75, [0.7, 0.8])
+    table = text_table({row["arm"]: [row] for row in [*rows, counts]})
+    assert "+0.2500 ± 0.0500" in table
 
 
 def test_the_page_is_made_from_records_alone(tmp_path):

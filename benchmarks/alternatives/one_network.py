@@ -56,7 +56,7 @@ def make_optimiser(name: str, weights: Sequence[nn.Parameter], rate: float, num_
 
 
 def schedule_of(plan: Plan) -> Schedule:
-    """Without a warm-up, which costs these networks .09 nats a byte after 300 steps."""
+    """Without a warm-up: after 300 steps these networks were .09 nats a byte behind with one."""
     falling = plateau(plan.steps, HOLD, floor=0.0)
 
     def factor(step: int) -> float:

@@ -89,7 +89,8 @@ def measure_text(chosen: TextSet, seed: int, data: Splits) -> Record:
     on = of_nll(read_on(posterior, choice.counts, share, data), chosen)
     also = {"alone": score_arm(posterior, data, chosen), "reading on": on,
             "last sample": score_arm(last, data, chosen)}  # fmt: skip
-    recipe = {"overrides": overrides, "share": share, "order": choice.counts.order, "evaluate": nll_of(told)}
+    settings = [one for one in overrides if not one.startswith("corpus=")]
+    recipe = {"overrides": settings, "share": share, "order": choice.counts.order, "evaluate": nll_of(told)}
     return score_arm(pooled, data, chosen, held_out) | {
         "valid_nll": None, "seconds": trained.seconds, "trials": [], "recipe": recipe, "also": also,
     }  # fmt: skip

@@ -36,7 +36,7 @@ class TextSet:
     window: int = 50
     hidden: int = 128
     layers: int = 1
-    orders: tuple[int, ...] = (4, 6, 8, 10, 12)
+    orders: tuple[int, ...] = (4, 6, 8, 10, 12, 14, 16)
     """Of the counts, to choose among."""
     extent: int = 200
     """Tokens of the windows that are told from foreign ones."""
@@ -49,7 +49,7 @@ class TextSet:
         return [
             f"corpus={self.corpus()}", f"level={self.level}", f"parts={list(self.parts)}",
             f"batch_size={self.rows}", f"window={self.window}", f"hidden={self.hidden}",
-            f"layers={self.layers}", *self.more,
+            f"layers={self.layers}", "dropout=0", *self.more,
         ]  # fmt: skip
 
 
