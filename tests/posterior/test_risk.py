@@ -18,6 +18,7 @@ from langevin.posterior.risk import (
     learn_threshold,
     risk_coverage,
     risk_upper_bound,
+    threshold_at_cost,
     threshold_at_coverage,
 )
 from langevin.posterior.streaming import predictive
@@ -268,3 +269,22 @@ def test_the_best_statistic_is_the_one_that_ranks_errors_last():
 def test_bad_input(call, message):
     with pytest.raises(LangevinError, match=message):
         call()
+
+
+def test_the_cheapest_threshold_is_that_of_trying_all():
+    g = torch.Generator().manual_seed(3)
+    scores = torch.rand(200, generator=g).round(decimals=2)
+    correct = torch.rand(200, generator=g) > 0.6 * scores
+    for cost in (1.5, 4.0, 20.0):
+        rule = threshold_at_cost(scores, correct, cost=cost)
+        taken = rule.decide(scores)
+        assert (rule.accepted, rule.errors) == (int(taken.sum()), int((taken & ~correct).sum()))
+        every = [cost * int(((scores < t) & ~correct).sum()) + int((scores >= t).sum())
+                 for t in (*scores.unique().tolist(), math.inf)]
+        assert cost * rule.errors + 200 - rule.accepted == pytest.approx(min(every))
+        assert DecisionRule.from_dict(rule.to_dict()) == rule
+    with pytest.raises(LangevinError, match="no answer is worth its risk"):
+        threshold_at_cost(scores, torch.zeros(200), cost=2.0)
+    for cost in (0.0, math.nan, math.inf):
+        with pytest.raises(LangevinError, match="cost must be above 0"):
+            threshold_at_cost(scores, correct, cost=cost)

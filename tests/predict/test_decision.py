@@ -234,6 +234,7 @@ def test_a_student_inherits_the_choices_of_its_teacher(run, tmp_path):
         ((None, None, 0.99, "auto"), "confidence 0.99, got none"),
         ((None, None, None, "entropy"), "a risk or a coverage to learn by the statistic 'entropy', got neither"),
         ((0.1, 0.9, 0.95, "auto"), "either a risk or a coverage"),
+        ((0.1, None, None, "auto", 5.0), "a cost alone"),
         ((0.1, None, 0.95, "entropi"), "did you mean 'entropy'"),
     ],
 )
@@ -252,3 +253,11 @@ def test_a_damaged_file_of_rules_is_named(run):
     (run.path / DECISIONS).write_text('{"rules": [{"asked": 3}]}')
     with pytest.raises(LangevinError, match=r"expected rules\.0\.asked in .*decision\.json .* delete it"):
         run.rule_for(None)
+
+
+def test_a_cost_of_errors_accepts_what_is_cheapest(run):
+    told = run.decide(cost=3.0)
+    assert (told.rule.target, told.promise.held, told.caution) == ("cost", None, None)
+    cheap, dear = run.decide(cost=1.5).rule, run.decide(cost=50.0).rule
+    assert dear.accepted <= told.rule.accepted <= cheap.accepted
+    assert run.rule == dear

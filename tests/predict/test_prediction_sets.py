@@ -96,7 +96,7 @@ def test_the_command(cli, run):
     assert classified["label"] in classified["labels"]
     for arguments in (["--sets", "0.1", "--risk", "0.1"], []):
         code, _, said = cli("decide", run.path, *arguments)
-        assert (code, "--risk SHARE or --coverage SHARE or --sets ALPHA" in said) == (2, True)
+        assert (code, "--coverage SHARE or --cost N or --sets ALPHA" in said) == (2, True)
     assert cli("decide", run.path, "--sets", "2")[0] == 2
 
 

@@ -13,6 +13,7 @@ from ..errors import LangevinError
 from ..predict.calibration import calibrate as calibrate_posterior
 from ..predict.calibration import other_methods
 from ..predict.classification import ClassificationPosterior
+from ..predict.decision import Decision
 from ..predict.load import open_as
 from ..report.figures import refuse_figure
 from ..report.progress import Bars
@@ -55,6 +56,10 @@ def decide(
     coverage: Coverage = None,
     confidence: Confidence = None,
     statistic: Statistic = "auto",
+    cost: Annotated[
+        float | None,
+        typer.Option(help="of an error, in answers by a person: accept what is cheapest"),
+    ] = None,
     sets: Annotated[
         float | None,
         typer.Option(
@@ -70,11 +75,11 @@ def decide(
 ) -> None:
     """Learn on validation which answers to accept, keep the rule, and test its promise."""
     refuse_figure(figure, overwrite=overwrite)
-    if (sets is None) == (risk is None and coverage is None):
+    if (sets is None) == (risk is None and coverage is None and cost is None):
         what = "neither" if sets is None else "--sets beside another"
         raise LangevinError(
-            f"expected --risk SHARE or --coverage SHARE or --sets ALPHA, got {what}; such as "
-            f"--risk 0.05"
+            f"expected --risk SHARE or --coverage SHARE or --cost N or --sets ALPHA, got "
+            f"{what}; such as --risk 0.05"
         )
     if sets is not None:
         learn_sets_of(folder, selection, sets, quiet, as_json)
@@ -82,11 +87,16 @@ def decide(
     with Bars(quiet or as_json) as progress:
         posterior = open_as(ClassificationPosterior, folder, selection, progress)
         told = posterior.decide(
-            risk, coverage, confidence=confidence, statistic=statistic, progress=progress
+            risk, coverage, cost=cost, confidence=confidence, statistic=statistic,
+            progress=progress,
         )
     if figure is not None:
         draw_decision(figure, told)
     say_skipped(told.skipped)
+    print_decision(told, as_json)
+
+
+def print_decision(told: Decision, as_json: bool) -> None:
     if as_json:
         print(json.dumps(told.to_dict()))
         return

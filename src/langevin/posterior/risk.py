@@ -83,7 +83,8 @@ class DecisionRule(Result):
     threshold: float
     """Scores below it are accepted; infinity accepts every answer."""
     target: str
-    """"risk" (at most `value`, with `confidence`) or "coverage" (about `value`; promises nothing about errors)."""
+    """"risk" (at most `value`, with `confidence`), "coverage" (about `value`) or "cost" (of an error, in persons); the
+    last two promise nothing about errors."""
     value: float
     confidence: float | None
     items: int
@@ -93,7 +94,7 @@ class DecisionRule(Result):
     """Upper bound of the risk on new data, with `confidence`; None where none is promised."""
 
     def __post_init__(self) -> None:
-        if self.target not in ("risk", "coverage") or math.isnan(self.threshold):
+        if self.target not in ("risk", "coverage", "cost") or math.isnan(self.threshold):
             raise LangevinError(f"expected a threshold for risk or coverage, got {self.threshold} for {self.target!r}")
         if not 0 < self.accepted <= self.items or not 0 <= self.errors <= self.accepted:
             raise LangevinError(f"expected errors ≤ accepted ≤ items with some accepted, got {self.errors} errors, "
@@ -194,6 +195,31 @@ def threshold_at_coverage(
     return DecisionRule(
         statistic, threshold, "coverage", coverage, None, len(s), int(below.sum()), errors, risk_bound=None
     )
+
+
+def threshold_at_cost(
+    scores: Tensor, correct: Tensor, *, cost: float, statistic: str = "entropy"
+) -> DecisionRule:
+    """The threshold of least Σ cost·[accepted and wrong] + [sent to a person] on validation.
+
+    A wrong answer costs `cost` times what a person costs. It promises nothing about new data.
+    """
+    s, right = finite_pairs(scores, correct)
+    if not (math.isfinite(cost) and cost > 0):
+        raise LangevinError(f"cost must be above 0, got {cost:g}; 10: as much as ten answers by a "
+                            f"person")
+    curve = risk_coverage(s, right)
+    accepted = (curve.coverage * len(s)).round()
+    wrong = (curve.risk * accepted).round()
+    best = int((cost * wrong + (len(s) - accepted)).argmin())
+    if cost * wrong[best] >= accepted[best]:
+        raise LangevinError(f"no answer is worth its risk at a cost of {cost:g} persons for each "
+                            f"error on {len(s)} validation items; send all to a person, or name a "
+                            f"lower cost")
+    above = curve.score[best + 1 :]
+    threshold = float(above[0]) if len(above) else math.inf
+    return DecisionRule(statistic, threshold, "cost", cost, None, len(s), int(accepted[best]),
+                        int(wrong[best]), risk_bound=None)
 
 
 def grid(scores: Tensor, right: Tensor) -> list[Point]:

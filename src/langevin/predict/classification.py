@@ -1,7 +1,4 @@
-"""Texts → class probabilities averaged over the draws of a posterior, with their uncertainty.
-
-The data of training need not be there, but for what asks about a split.
-"""
+"""Texts → class probabilities averaged over draws, and their uncertainty; splits need the data."""
 
 from __future__ import annotations
 
@@ -101,10 +98,10 @@ class ClassificationPosterior(Posterior):
     @property
     def rule(self) -> DecisionRule | None:
         """Which answers to accept: the rule that was last asked for, where one is kept."""
-        folder = self.opened.folder
-        if folder is None:
+        if self.opened.folder is None:
             return None
-        return kept_rule(folder.path, last_target(folder.path), self.fingerprint, self.pool_draws)
+        path = self.opened.folder.path
+        return kept_rule(path, last_target(path), self.fingerprint, self.pool_draws)
 
     @property
     def set_rule(self) -> SetRule | None:
@@ -121,14 +118,15 @@ class ClassificationPosterior(Posterior):
 
     def decide(
         self, risk: float | None = None, coverage: float | None = None, *,
-        confidence: float | None = None, statistic: str = AUTO, progress: Progress = SILENT,
+        cost: float | None = None, confidence: float | None = None, statistic: str = AUTO,
+        progress: Progress = SILENT,
     ) -> Decision:
         """Learn on validation which answers to accept, keep the rule, test what it promises.
 
-        The accepted answers are wrong in at most `risk` of cases, but for chance 1 − `confidence`;
-        or the surest share `coverage` is accepted, which promises nothing.
+        Accepted answers are wrong in at most `risk` of cases, but for chance 1 − `confidence`. The
+        surest share `coverage`, or what is cheapest at a `cost` of an error, promise nothing.
         """
-        target = RiskTarget.parse(risk, coverage, confidence, statistic)
+        target = RiskTarget.parse(risk, coverage, confidence, statistic, cost)
         if target is None:
             raise LangevinError("expected a risk or a coverage, got neither; such as risk=0.05")
         splits = self.predict_splits(("valid", "test"), progress)

@@ -22,6 +22,7 @@ from ..posterior.risk import (
     binomial_cdf,
     learn_threshold,
     risk_coverage,
+    threshold_at_cost,
     threshold_at_coverage,
 )
 from ..posterior.scores import Result
@@ -53,7 +54,8 @@ class RiskTarget(Result):
 
     @classmethod
     def parse(
-        cls, risk: float | None, coverage: float | None, confidence: float | None, statistic: str
+        cls, risk: float | None, coverage: float | None, confidence: float | None, statistic: str,
+        cost: float | None = None,
     ) -> RiskTarget | None:
         """From options; None where neither was given. What would have no effect is refused."""
         if statistic not in (AUTO, *STATISTICS):
@@ -62,6 +64,11 @@ class RiskTarget(Result):
                                 f"{statistic!r}{hint}")
         if risk is not None and coverage is not None:
             raise LangevinError("expected either a risk or a coverage, got both; leave one out")
+        if cost is not None:
+            if (risk, coverage, confidence) != (None, None, None):
+                raise LangevinError("expected a cost alone, got a risk, a coverage or a confidence "
+                                    "beside it; leave them out")
+            return cls("cost", cost, None, statistic)
         if risk is not None:
             return cls("risk", risk, CONFIDENCE if confidence is None else confidence, statistic)
         if confidence is not None:
@@ -178,6 +185,8 @@ def learn(target: RiskTarget, valid: LabelledPredictions) -> DecisionRule:
         statistic, areas = best_statistic(valid.predictive, valid.labels)
         comparisons = len(areas)
     scores, correct = valid.scores(statistic), valid.correct
+    if target.kind == "cost":
+        return threshold_at_cost(scores, correct, cost=target.value, statistic=statistic)
     if target.kind == "coverage":
         return threshold_at_coverage(scores, correct, coverage=target.value, statistic=statistic)
     confidence = CONFIDENCE if target.confidence is None else target.confidence

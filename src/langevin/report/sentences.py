@@ -50,6 +50,8 @@ def rule_in_words(rule: DecisionRule) -> str:
     """What a rule does and promises."""
     statistic = rule.statistic.replace("_", " ")
     seen = f"on validation it accepts {rule.coverage:.1%}, {rule.risk:.1%} of them wrong"
+    if rule.target == "cost":
+        return f"accept by {statistic}, cheapest where an error costs {rule.value:g} persons ({seen})"
     if rule.target == "coverage":
         return f"accept by {statistic}, coverage about {rule.value:g} ({seen})"
     return f"accept by {statistic}, risk at most {rule.value:g} with confidence {rule.confidence:g} ({seen})"
