@@ -9,6 +9,7 @@ import torch
 
 from langevin.cli.outcome import join_members
 from langevin.errors import LangevinError
+from langevin.posterior.mixture import log_mixture
 from langevin.process import SILENT
 from langevin.store import members as stored
 from langevin.store.check import check_folder
@@ -52,9 +53,17 @@ def test_members_are_weighed_before_validation_is_counted(run):
     record = add_members(folder)
     task = LanguageModelTask(folder.recipe, folder.vocabulary, folder.facts)
     clean = learn_counts(task, record.asked_order, 2**28)
+    text = torch.cat([task.evaluated["valid"].sequence, task.evaluated["valid"].tail])
+    fifths = torch.tensor_split(text, 5)
+    pieces = []
+    for held_out in range(5):
+        rest = learn_counts(task, record.asked_order, 2**28)
+        for number in {0, 1, 2, 3, 4} - {held_out}:
+            rest.add(fifths[number])
+        pieces.append(rest.log_probs(fifths[held_out]))
     network = average_on_validation(folder, task, SILENT).double()
-    counted = counted_log_probs(clean, task, "valid")
-    assert record.nll["counts"] == pytest.approx(-counted.mean().item(), abs=1e-12)
+    counted = torch.cat(pieces)[1:]
+    assert record.nll["counts"] == pytest.approx(-counted.mean().item(), abs=1e-9)
     assert record.nll["network"] == pytest.approx(-network.mean().item(), abs=1e-6)
 
     def nll(share):
@@ -66,16 +75,24 @@ def test_members_are_weighed_before_validation_is_counted(run):
     assert record.nll["pool"] == pytest.approx(nll(best), abs=1e-4)
     kept = read_members(folder.path, folder.vocabulary).counts
     assert -counted_log_probs(kept, task, "valid").mean() < record.nll["counts"]
-    clean.add(torch.cat([task.evaluated["valid"].sequence, task.evaluated["valid"].tail]))
+    clean.add(text)
     assert all(torch.equal(tensor, clean.to_tensors()[name])
                for name, tensor in kept.to_tensors().items())
 
 
 def test_surprise_is_that_of_windows(run):
-    record = add_members(run("parts=[40,40,20]"))
+    folder = run("parts=[40,40,20]")
+    record = add_members(folder)
     assert len(record.surprise) == 101
     assert sorted(record.surprise) == list(record.surprise)
     assert record.surprise[0] < record.nll["pool"] < record.surprise[-1]
+    task = LanguageModelTask(folder.recipe, folder.vocabulary, folder.facts)
+    before = learn_counts(task, record.asked_order, 2**28)
+    both = torch.stack([average_on_validation(folder, task, SILENT).double(),
+                        counted_log_probs(before, task, "valid")])
+    weights = torch.tensor([record.weights["network"], record.weights["counts"]])
+    nll = -log_mixture(both, weights)[: len(both[0]) // 200 * 200].view(-1, 200).mean(1)
+    assert record.surprise[50] == pytest.approx(nll.median().item(), abs=0.02)
 
 
 def test_killed_between_its_files_begins_again(run, monkeypatch):

@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from ..models.counts import Counts
 from ..posterior.average import LogMean
 from ..posterior.mixture import log_mixture, paired_gain
 from ..posterior.scores import ComparedScores
@@ -17,7 +16,7 @@ from ..posterior.switching import follow
 from ..recipe import TextData
 from ..store.members import COUNTED, NETWORK, read_members
 from ..tasks import Task
-from ..tasks.counting import counted_log_probs, learn_counts
+from ..tasks.counting import counted_log_probs, crossed_log_probs, learn_counts
 from ..tasks.language_model import LanguageModelTask
 from .evaluation import best_by_validation
 from .opened import Opened
@@ -51,29 +50,32 @@ def pool_tokens(
     """What `each` sample says of the tokens of a split, pooled with the run's counts.
 
     None where a run has no counts, and for the text that they were learnt from. Validation is
-    foreseen by counts that have not seen it.
+    foreseen fifth by fifth, by counts of all the rest, as when the members were weighed; reading on
+    it is by counts of the training text.
     """
     found = read_members(folder, task.vocabulary) if split != "train" else None
     if found is None:
         return None
-    counts = found.counts
+    counts, weights = found.counts, found.record.weights
     if split == "valid":
         assert isinstance(task.recipe.data, TextData)
         memory = task.recipe.data.counts_megabytes << 20
+        static = crossed_log_probs(task, found.record.asked_order, memory)
         counts = learn_counts(task, found.record.asked_order, memory)
-    return pool_parts(each, counts, found.record.weights, task, split)
+    else:
+        static = counted_log_probs(counts, task, split)
+    reading_on = counted_log_probs(counts, task, split, adapt=True)
+    return pool_parts(each, static, reading_on, weights)
 
 
 def pool_parts(
-    each: Sequence[Tensor], counts: Counts, weights: dict[str, float], task: LanguageModelTask,
-    split: str,
-) -> PooledTokens:  # fmt: skip
+    each: Sequence[Tensor], static: Tensor, reading_on: Tensor, weights: dict[str, float]
+) -> PooledTokens:
+    """Samples, pooled with what counts say that stand still, and with counts that read on."""
     mean = LogMean()
     for log_p in each:
         mean.add(log_p)
     network = mean.value().double()
-    static = counted_log_probs(counts, task, split)
-    reading_on = counted_log_probs(counts, task, split, adapt=True)
     shares = torch.tensor([weights[NETWORK], weights[COUNTED]], dtype=torch.float64)
     parts = len(each)
     prior = torch.cat([shares[:1].repeat(parts) / parts, shares[1:]])

@@ -59,7 +59,7 @@ class MembersRecord(Record):
     tokens: Count
     """Of validation, on which the members were weighed."""
     nll: dict[str, Nll]
-    """Of validation, by member and of the pool, before it was counted."""
+    """Of validation, by member and of the pool; each fifth of it by counts of all the rest."""
     surprise: tuple[Nll, ...] = ()
     """Percentiles of the pool's nll over windows of validation, before it was counted."""
     window: Count

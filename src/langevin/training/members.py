@@ -1,6 +1,7 @@
 """What joins the samples of a finished text run: counts of its text, and the weights of both.
 
-The weights are chosen on validation before the counts take validation in. All of it is a function
+The weights are chosen on validation, each fifth of it foreseen by counts that have not seen it,
+before the counts take validation in. All of it is a function
 of the run's data and samples, so whoever was killed here begins here again.
 """
 
@@ -29,7 +30,14 @@ from ..store.members import (
     vocabulary_sum,
     write_members,
 )
-from ..tasks.counting import choose_counts, count_split, counted_log_probs, unknown_words, windows_of
+from ..tasks.counting import (
+    choose_counts,
+    count_split,
+    counted_log_probs,
+    crossed_log_probs,
+    unknown_words,
+    windows_of,
+)
 from ..tasks.language_model import LanguageModelTask
 
 WINDOW = {"word": 40}
@@ -63,9 +71,11 @@ def add_members(
         assert isinstance(folder.recipe.data, TextData)
         choice = choose_counts(task, folder.recipe.data.counts_megabytes << 20)
         counts, order = choice.counts, choice.counts.order
-        both = torch.stack([network.double(), counted_log_probs(counts, task, "valid")])
+        clean = counted_log_probs(counts, task, "valid")
+        crossed = crossed_log_probs(task, order, counts.memory)
+        both = torch.stack([network.double(), crossed])
         weights = fit_weights(both)
-        pooled = log_mixture(both, weights)
+        surprise = -log_mixture(torch.stack([both[0], clean]), weights)
         count_split(counts, task, "valid")
         window = WINDOW.get(task.vocabulary.level, 200)
         record = MembersRecord(
@@ -74,8 +84,9 @@ def add_members(
             nll_by_order={str(tried): nll for tried, nll in choice.nll.items()},
             weights=dict(zip((NETWORK, COUNTED), weights.tolist(), strict=True)),
             weighed=both.shape[1] >= FEWEST, tokens=both.shape[1],
-            nll=dict(zip((NETWORK, COUNTED, "pool"), nll_of(*both, pooled), strict=True)),
-            surprise=windows_of(-pooled, window, PERCENTILES), window=window,
+            nll=dict(zip((NETWORK, COUNTED, "pool"), nll_of(*both, log_mixture(both, weights)),
+                         strict=True)),
+            surprise=windows_of(surprise, window, PERCENTILES), window=window,
             file_sha256="0" * 64,
         )  # fmt: skip
         spelling = Spelling.learn(unknown_words(task))
