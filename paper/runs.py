@@ -15,6 +15,7 @@ from langevin.recipe import load_recipe
 from langevin.recipe.load import validate
 from langevin.store.folder import RECIPE, RunFolder
 from langevin.store.records import write_json
+from langevin.store.writer import RunWriter
 from langevin.training.chains import resume_chains, start_chains
 from langevin.training.jobs import Job, abandoned, last_words, run_side_by_side
 from langevin.errors import Interrupted
@@ -192,7 +193,7 @@ def train_and_record(
     Path(result).parent.mkdir(parents=True, exist_ok=True)
     write_json(Path(result), record(path) | ({"quick": True} if quick else {}))
     if forget_samples:
-        RunFolder(path).store().forget_after(0)
+        RunWriter(RunFolder(path)).forget()
 
 
 def stop_if_abandoned() -> None:

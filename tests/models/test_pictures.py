@@ -50,7 +50,7 @@ def test_a_photograph_is_captioned_from_end_to_end(real_data, tmp_path, cli):
     code, stored, _ = cli("caption", tmp_path / "run", path.name, "--features", features, "--json", "--top", 1)
     one, other = (json.loads(text)["images"][0]["captions"][0] for text in (printed, stored))
     assert one["caption"] == other["caption"]
-    assert abs(one["log_prob"] - other["log_prob"]) < 0.05
+    assert abs(one["log_p"] - other["log_p"]) < 0.05
     broken = tmp_path / "broken.jpg"
     broken.write_bytes(path.read_bytes()[:2000])
     code, _, told = cli("caption", tmp_path / "run", broken)

@@ -146,7 +146,7 @@ def test_samples_of_all_chains_are_taken(tmp_path):
     folders = [tmp_path / "first", tmp_path / "second"]
     fill(folders[0], members[:5])
     fill(folders[1], members[5:])
-    store = SampleStore.of_chains(tmp_path, folders)
+    store = SampleStore.of_chains(tmp_path, [SampleStore(folder) for folder in folders])
     tokens = torch.randint(V, (1, 3))
     expected = torch.stack([m(tokens)[0] for m in members])
     for samples, wanted in (

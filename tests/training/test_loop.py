@@ -11,7 +11,8 @@ import torch
 from langevin.errors import LangevinError
 from langevin.recipe import Run
 from langevin.recipe.schedule import Pace
-from langevin.store.folder import RunFolder
+from langevin.store.folder import ORIGIN, RunFolder
+from langevin.store.records import write_record
 from langevin.training.clipping import Clipper
 from langevin.errors import Interrupted
 from langevin.tasks import open_run_task
@@ -281,7 +282,9 @@ def test_a_sample_that_is_lost_for_good_is_not_passed_over(tiny, tmp_path, conte
     victim.unlink() if content is None else victim.write_bytes(content)
     with pytest.raises(LangevinError, match=f"lists 2 of the 3 samples .* {victim.name} is not there as it was"):
         resume(tmp_path / "r")
-    assert len(RunFolder(tmp_path / "r").store()) == 2
+    with pytest.raises(LangevinError, match=f"{victim.name} is not listed as the checkpoint knows it"):
+        len(RunFolder(tmp_path / "r").store())
+    assert len(RunFolder(tmp_path / "r").store(skip_damaged=True)) == 2
     assert RunFolder(tmp_path / "r").progress().averaged == 3
 
 
@@ -296,6 +299,10 @@ def test_checkpoints_of_older_versions_still_open(tiny, tmp_path):
     known.pop("format")
     content = safetensors.torch.save(tensors, metadata={"progress": json.dumps(known)})
     (folder.path / "checkpoint.safetensors").write_bytes(content)
+    with pytest.raises(LangevinError, match="of another run, an older one"):
+        resume(tmp_path / "r")
+    older = folder.origin.model_copy(update={"vocabulary_sha256": None})
+    write_record(folder.path / ORIGIN, older)
     resume(tmp_path / "r").run()
     assert fingerprint(tmp_path / "r") == fingerprint(tmp_path / "whole")
 

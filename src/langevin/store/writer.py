@@ -79,6 +79,14 @@ class RunWriter:
         self.store.return_to(progress.recorded, progress.samples)
         return loaded
 
+    def forget(self) -> None:
+        """Drop all samples for good; the checkpoint knows none from then on."""
+        with self.held():
+            if loaded := self.folder.load_checkpoint():
+                tensors, progress = loaded
+                self.save(tensors, progress.model_copy(update={"samples": ()}))
+            self.store.forget_after(0)
+
     def remember(self, last: int, score: float) -> None:
         """That validation prefers the average of the last so many samples."""
         of = tuple(f"{sample.chain}:{sample.sha256}" for sample in self.store.samples)
