@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from langevin.data.folds import Source, read_all, split
+from langevin.data.folds import Source, read_all, split_corpus
 from langevin.data.sentences import read_corpus_of_sentences
 from langevin.models.encoder import Encoder
 from langevin.recipe import SentenceData, load_recipe
@@ -77,7 +77,7 @@ def open_sentences(chosen: SentenceSet, seed: int) -> SentenceSplits:
 def split_as(data: Source, chosen: SentenceSet, seed: int) -> SentenceSplits:
     corpus = read_all(data)
     classes = next(iter(corpus.values())).names
-    parts, _ = split(data, corpus, classes)
+    parts, _ = split_corpus(data, corpus, classes)
     texts = {name: [text for text, _ in part] for name, part in parts.items()}
     targets = {name: torch.tensor([label for _, label in part]) for name, part in parts.items()}
     return SentenceSplits(chosen, seed, texts | {"foreign": foreign_sentences(chosen)}, targets,

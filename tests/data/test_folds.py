@@ -2,13 +2,13 @@
 
 from collections import Counter
 
-from langevin.data.folds import fold_of, hold_out, split_sha256
+from langevin.data.folds import fold_by_label, hold_out, split_sha256
 
 LABELS = [0] * 53 + [1] * 31 + [2] * 7
 
 
 def test_folds_are_even_in_size_and_in_every_class():
-    folds = fold_of(LABELS, 10)
+    folds = fold_by_label(LABELS, 10)
     assert set(Counter(folds).values()) == {9, 10}
     for name in range(3):
         sizes = Counter(fold for fold, label in zip(folds, LABELS, strict=True) if label == name)
@@ -28,5 +28,5 @@ def test_held_out_items_are_a_stratified_share():
 
 def test_the_folds_of_today_are_the_folds_of_tomorrow():
     """Results name folds by number: these must never move."""
-    assert fold_of([0, 1] * 6, 3) == [1, 2, 2, 0, 2, 1, 0, 0, 1, 1, 0, 2]
+    assert fold_by_label([0, 1] * 6, 3) == [1, 2, 2, 0, 2, 1, 0, 0, 1, 1, 0, 2]
     assert split_sha256({"a": [1, 2], "b": [3]}) == split_sha256({"b": [3], "a": [1, 2]})

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from langevin import LangevinError
-from langevin.data.prediction_files import COLUMNS, answer_file, check_target
+from langevin.data.prediction_files import COLUMNS, answer_file, refuse_answers_target
 from langevin.data.tables import read_rows
 
 ANSWER = dict(zip(COLUMNS, ("place", 0.5, 0.123457, 1.0, 0.0, "accept", ""), strict=True))
@@ -81,13 +81,13 @@ def test_bad_files(tmp_path, name, content, message):
 
 
 def test_targets_are_checked_before_the_work(tmp_path):
-    check_target(tmp_path / "new.csv", overwrite=False)
+    refuse_answers_target(tmp_path / "new.csv", overwrite=False)
     old = write(tmp_path / "old.csv", "precious")
     with pytest.raises(LangevinError, match=r"exists; choose another --out or allow --overwrite"):
-        check_target(old, overwrite=False)
-    check_target(old, overwrite=True)
+        refuse_answers_target(old, overwrite=False)
+    refuse_answers_target(old, overwrite=True)
     with pytest.raises(LangevinError, match=r"expected --out to end in \.csv, \.tsv, \.jsonl"):
-        check_target(tmp_path / "new.xlsx", overwrite=False)
+        refuse_answers_target(tmp_path / "new.xlsx", overwrite=False)
 
 
 def test_a_carriage_return_stays_in_its_cell(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from langevin import LangevinError
 from langevin.data import tables, text
-from langevin.data.tables import joined, read_blocks, read_rows
+from langevin.data.tables import join_blocks, read_blocks, read_rows
 from tests.data.test_prediction_files import write
 from tests.data.test_sentences import PAIRS
 from tests.data.test_sentences import write as write_pairs
@@ -66,7 +66,7 @@ def test_blocks_are_the_file_in_pieces(tmp_path, monkeypatch, name, encoding):
     assert [len(block.texts) for block in blocks] == [2] * (len(whole.texts) // 2) + [1] * (
         len(whole.texts) % 2
     )
-    assert joined(iter(blocks)) == whole
+    assert join_blocks(iter(blocks)) == whole
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from langevin.predict.draws import (
     HELD_OUT,
     Gradients,
     batch_losses,
-    collect,
+    collect_draws,
     layer_virials,
     to_inference_data,
     trained,
@@ -31,7 +31,7 @@ def opened(finished_run):
 def gather(opened, chains=None, **changes):
     task, model, samples = opened
     settings = {"split": "valid", "probes": 5, "gradients": Gradients(None, 1.0)} | changes
-    return collect(task, model, chains or [samples], lambda sample: sample.about["temperature"], **settings)
+    return collect_draws(task, model, chains or [samples], lambda sample: sample.about["temperature"], **settings)
 
 
 def test_every_array_equals_its_definition(opened):

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from langevin.report.diagnosis import figure, ordinal, with_error
+from langevin.report.diagnosis import rounded, ordinal, with_error
 
 
 @pytest.mark.parametrize(("value", "text"), [(math.nan, "—"), (math.inf, "∞"), (1.23456, "1.235"), (0.0, "0")])
 def test_figures(value, text):
-    assert figure(value) == text
+    assert rounded(value) == text
 
 
 def test_errors_and_ordinals():

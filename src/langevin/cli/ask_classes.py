@@ -16,7 +16,7 @@ from typing import IO, Annotated
 import typer
 from rich.text import Text
 
-from ..data.prediction_files import AnswerFile, answer_file, check_target
+from ..data.prediction_files import AnswerFile, answer_file, refuse_answers_target
 from ..data.tables import Rows
 from ..errors import LangevinError
 from ..posterior.risk import DecisionRule
@@ -132,7 +132,7 @@ def classify(
     """Labels of texts, how sure they are, and which to accept or to send to a person."""
     source = Source(texts or [], file, text_column, label_column, labelled, out)
     if out is not None:
-        check_target(out, overwrite=overwrite)
+        refuse_answers_target(out, overwrite=overwrite)
     target = RiskTarget.parse(risk, coverage, confidence, statistic)
     with Bars(quiet or as_json) as progress:
         posterior = open_as(ClassificationPosterior, folder, selection, progress)

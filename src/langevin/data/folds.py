@@ -63,7 +63,7 @@ def shuffled_by_hash(labels: Sequence[int], items: Sequence[int], purpose: str) 
     return sorted(items, key=lambda item: (labels[item], draw(item)))
 
 
-def fold_of(labels: Sequence[int], folds: int) -> list[int]:
+def fold_by_label(labels: Sequence[int], folds: int) -> list[int]:
     """The fold of each item. Sizes differ by at most one, in all and within each class."""
     number = [0] * len(labels)
     for place, item in enumerate(shuffled_by_hash(labels, range(len(labels)), "fold")):
@@ -100,7 +100,7 @@ def read_all(data: Source) -> dict[str, Sentences]:
     return corpus
 
 
-def check_classes(data: Source, corpus: dict[str, Sentences], labels: Sequence[str]) -> None:
+def refuse_unlearnable(data: Source, corpus: dict[str, Sentences], labels: Sequence[str]) -> None:
     """Refuse what cannot be learnt from."""
     if len(labels) < 2:
         raise LangevinError(
@@ -120,7 +120,7 @@ def check_classes(data: Source, corpus: dict[str, Sentences], labels: Sequence[s
         )
 
 
-def split(
+def split_corpus(
     data: Source, corpus: dict[str, Sentences], labels: Sequence[str]
 ) -> tuple[dict[str, Part], str]:
     """Texts with the number of their class in each split, and a hash of who is where."""
@@ -132,7 +132,7 @@ def split(
     numbers = [label for _, label in main]
     rest, parts = list(range(len(numbers))), dict[str, list[int]]()
     if "test" not in pairs and data.fold is not None:
-        folds = fold_of(numbers, data.folds)
+        folds = fold_by_label(numbers, data.folds)
         parts["test"] = [item for item in rest if folds[item] == data.fold]
         rest = [item for item in rest if folds[item] != data.fold]
     elif "test" not in pairs and data.test_share:

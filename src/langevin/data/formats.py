@@ -29,7 +29,7 @@ class Dialect(TypedDict, total=False):
     quoting: Literal[3]
 
 
-def kind_of(path: str) -> str:
+def kind_of_table(path: str) -> str:
     ending = Path(path).suffix.lower()
     if ending in (".csv", ".tsv"):
         return ending[1:]
@@ -50,7 +50,7 @@ def cell_rows(text: Text, encoding: Encoding, path: str) -> Iterator[Row]:
     Cells beyond the columns of the first line and quotes that are not closed are refused: text
     would be lost.
     """
-    kind, last = kind_of(path), 0
+    kind, last = kind_of_table(path), 0
     with encoding.open(text) as lines:
         try:
             reader = csv.reader(lines, **dialect_of(text, encoding, kind))

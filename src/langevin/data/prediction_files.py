@@ -20,7 +20,7 @@ COLUMNS = (
 """What the answers add to each row."""
 
 
-def check_target(path: Path, *, overwrite: bool) -> None:
+def refuse_answers_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a target that could not be written, or must not be, before the work is done."""
     if path.suffix.lower() not in ENDINGS:
         raise LangevinError(f"expected --out to end in {', '.join(ENDINGS)}, got {path.name!r}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import LangevinError
 from .catalogue import DATASETS, SENTENCES
-from .tables import joined, open_table, parse_blocks
+from .tables import join_blocks, open_table, parse_blocks
 from .text import Text
 
 KNOWN = tuple(known.name for known in SENTENCES)
@@ -73,7 +73,7 @@ def parse(raw: bytes, path: str, text_column: str, label_column: str) -> Sentenc
         raise LangevinError(
             f"expected labelled sentences in {path}, found none; pass a file that has some"
         )
-    rows = joined(chain([first], blocks))
+    rows = join_blocks(chain([first], blocks))
     labels = rows.labels or []
     if "" in labels:
         raise LangevinError(

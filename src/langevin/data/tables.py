@@ -15,7 +15,7 @@ from ..errors import LangevinError
 from ..files import open_regular
 from .catalogue import SENTENCES
 from .encoding import Encoding, find_encoding
-from .formats import Row, cell_rows, json_rows, kind_of, labelled_lines, lines_of
+from .formats import Row, cell_rows, json_rows, kind_of_table, labelled_lines, lines_of
 from .text import Text
 
 LONGEST_FIELD = 2**31 - 1
@@ -41,7 +41,7 @@ def read_rows(
     usual_label: str | None = None, labelled: bool = False, reserved: Collection[str] = (),
 ) -> Rows:
     """All rows of one file; see `read_blocks`."""
-    return joined(read_blocks(
+    return join_blocks(read_blocks(
         path, text_column, label_column, usual_label=usual_label, labelled=labelled,
         reserved=reserved,
     ))
@@ -56,7 +56,7 @@ def read_blocks(
     Rows that are to be written with more columns may not have the `reserved` ones already. What is
     wrong with a row is said when it is reached.
     """
-    if kind_of(str(path)) == "lines" and label_column is not None:
+    if kind_of_table(str(path)) == "lines" and label_column is not None:
         raise LangevinError(
             f"expected a CSV, TSV or JSONL file for the column {label_column!r}, got lines in "
             f"{path}; pass --labelled if they are 'label text'"
@@ -79,7 +79,7 @@ def read_blocks(
         raise LangevinError(f"expected texts in {path}, found none; pass a file that has some")
 
 
-def joined(blocks: Iterator[Rows]) -> Rows:
+def join_blocks(blocks: Iterator[Rows]) -> Rows:
     """Blocks of one file, of which there is at least one, as if they had been read at once."""
     first = next(blocks)
     for block in blocks:
@@ -105,7 +105,7 @@ def parse_blocks(
 
     `label_column` must be there if it is given; else `usual_label` is taken if it is there.
     """
-    encoding, kind = find_encoding(text, path), kind_of(path)
+    encoding, kind = find_encoding(text, path), kind_of_table(path)
     if kind == "lines":
         yield from line_blocks(text, encoding, labelled=labelled)
         return
@@ -117,8 +117,8 @@ def parse_blocks(
         first, texts, labels = False, list[str](), list[str]()
         for row in block:  # row by row: the first thing wrong is what is said
             if label_column is not None:
-                labels.append(cell(row, label_column, path).strip())
-            texts.append(cell(row, text_column, path).strip())
+                labels.append(value_in(row, label_column, path).strip())
+            texts.append(value_in(row, text_column, path).strip())
         yield Rows(texts, block, None if label_column is None else labels, True, encoding.name)
 
 
@@ -140,7 +140,7 @@ def line_blocks(text: Text, encoding: Encoding, *, labelled: bool) -> Iterator[R
         yield Rows([row["text"] for row in block], block, labels, not labelled, encoding.name)
 
 
-def cell(row: Row, column: str, path: str) -> str:
+def value_in(row: Row, column: str, path: str) -> str:
     """One value as text; None is empty. A column that is not there is refused, with those there."""
     if column not in row:
         names = ", ".join(repr(name) for name in row if name is not None) or "none"

@@ -88,7 +88,7 @@ def load_vectors(name_or_path: str, wanted: Collection[str]) -> WordVectors:
                     f"expected the words of {path} in {words}, found nothing there"
                 )
             return pair(path.stem, path.read_bytes(), words.read_bytes(), wanted)
-        return collect(path.stem, rows_in(path), file_sha256(path), wanted)
+        return collect_rows(path.stem, rows_in(path), file_sha256(path), wanted)
     except (OSError, ValueError) as error:
         raise LangevinError(f"cannot read word vectors from {path}: {error}") from None
 
@@ -112,7 +112,7 @@ def pair(name: str, vectors: bytes, words: bytes, wanted: Collection[str]) -> Wo
     return scaled(name, found, matrix, hashlib.sha256(vectors + words).hexdigest())
 
 
-def collect(
+def collect_rows(
     name: str, stream: Iterator[tuple[str, Matrix]], sha256: str, wanted: Collection[str]
 ) -> WordVectors:
     """Of a set that may be larger than memory, the wanted words; of two equal ones the first."""

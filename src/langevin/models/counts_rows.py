@@ -56,7 +56,7 @@ def run(kernel: Kernel, *values: np.ndarray | int) -> int:
         else:
             words.append(int(value))
     table = np.array(words, np.int64)
-    threads.run(kernel.address("float64"), table.ctypes.data, parallel=False)
+    threads.run_kernel(kernel.address("float64"), table.ctypes.data, parallel=False)
     return int(answer[0])
 
 

@@ -60,5 +60,5 @@ def rows(logits: Tensor, targets: Tensor, scale: float) -> tuple[Tensor, Tensor]
     name, dtype = KERNELS[logits.dtype]
     line = (0, width, 0, *[t.data_ptr() for t in (logits, grad, targets, losses)])
     words = table.write((count, AT_ONCE, width), [line], (scale,))
-    threads.run(getattr(compiled_softmax, name).address(dtype), words.ctypes.data, parallel=True)
+    threads.run_kernel(getattr(compiled_softmax, name).address(dtype), words.ctypes.data, parallel=True)
     return losses, grad

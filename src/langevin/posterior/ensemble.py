@@ -87,7 +87,7 @@ class Ensemble:
         self.aliases = {name for name, _ in named_tensors(model, True)} - set(own)  # other names of tied weights
         self.one_by_one: set[str] = set()  # methods of the model that vmap cannot run
         self.size = sum(tensor.numel() * tensor.element_size() for tensor in own.values())
-        self.chunks = split(len(self.sources), self.size, free_memory(model) // 2 if memory is None else memory)
+        self.chunks = split_samples(len(self.sources), self.size, free_memory(model) // 2 if memory is None else memory)
         self._loaded = _Chunk(self, self.sources) if len(self.chunks) == 1 else None
         if self._loaded is None:  # all must fit the model before the first prediction, not in the middle of it
             for number, source in enumerate(self.sources):
@@ -276,7 +276,7 @@ def named_tensors(model: nn.Module, every: bool = False) -> Iterator[tuple[str, 
     yield from model.named_buffers(remove_duplicate=not every)
 
 
-def split(samples: int, size: int, memory: int) -> list[slice]:
+def split_samples(samples: int, size: int, memory: int) -> list[slice]:
     """Chunks of samples that fit into memory beside the one that is being read; at least one sample each."""
     at_once = min(samples, max(1, memory // max(size, 1) - 1))
     pieces = math.ceil(samples / at_once)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..data.formats import kind_of
+from ..data.formats import kind_of_table
 from ..data.prediction_files import COLUMNS, columns_in
 from ..data.tables import Rows, read_blocks, refuse_half_signs
 from ..models.reading import StateReader
@@ -121,7 +121,7 @@ def file_texts(
 
 def columns_of_file(file: Path, blocks: Iterator[Rows]) -> list[str] | None:
     """The columns of all rows, where they may differ from row to row; None: as in the first."""
-    if kind_of(str(file)) != "json":
+    if kind_of_table(str(file)) != "json":
         return None
     names: dict[str, None] = {}
     for block in blocks:

@@ -41,7 +41,7 @@ from ..store.samples import Sample
 from ..process import prepare_device
 from ..store.checkpoint import split_prefix
 from ..tasks import Task, open_run_task
-from .draws import Draws, Gradients, chains_of, collect
+from .draws import Draws, Gradients, chains_of, collect_draws
 from .mixing import Diagnosis, LayerMixing, Mixing
 from ..process import Progress, SILENT
 
@@ -75,7 +75,7 @@ def diagnose_runs(
     name, settings = chains[0].recipe.sampler.resolved(task.num_data)
     gradients = Gradients(batches, settings.get("prior_var"), task.prior_means())
     advance = progress.begin(len(samples) * min(map(len, samples)))
-    draws = collect(
+    draws = collect_draws(
         task, model, samples, lambda sample: injected_at(sample, name, chains[0]), split=split,
         probes=probes, gradients=gradients, on_sample=advance,
     )  # fmt: skip

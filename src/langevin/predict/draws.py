@@ -63,7 +63,7 @@ class Gradients:
     """By the name of a parameter, where they are not zero."""
 
 
-def collect(
+def collect_draws(
     task: Task, model: nn.Module, chains: list[list[Sample]], temperature: Callable[[Sample], float], *,
     split: str, probes: int, gradients: Gradients, on_sample: Callable[[], None] = lambda: None,
 ) -> Draws:

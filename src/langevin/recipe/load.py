@@ -169,11 +169,11 @@ def validate(values: dict[str, Any]) -> Recipe:
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
-        problems = dict.fromkeys(explain(problem) for problem in error.errors())  # each once
+        problems = dict.fromkeys(explain_setting(problem) for problem in error.errors())  # each once
         raise LangevinError("\n".join(problems)) from None
 
 
-def explain(problem: Any) -> str:
+def explain_setting(problem: Any) -> str:
     """One line for one problem that pydantic found."""
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":

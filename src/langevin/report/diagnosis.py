@@ -45,8 +45,8 @@ def mixing_table(found: Diagnosis) -> ResultTable:
         f"{', '.join(found.runs)}: {found.chains} × {found.draws} samples on {found.split}, "
         f"log-probabilities in nats",
         ("prediction", "mean", "std", "R-hat", "effective samples", "correlation time"),
-        tuple((name, figure(n.mean), figure(n.std), figure(n.r_hat, 3), figure(n.ess, 3),
-               figure(n.time, 3)) for name, n in (first, *worst)), named=True,
+        tuple((name, rounded(n.mean), rounded(n.std), rounded(n.r_hat, 3), rounded(n.ess, 3),
+               rounded(n.time, 3)) for name, n in (first, *worst)), named=True,
     )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def layers_table(found: Diagnosis) -> ResultTable:
     return ResultTable(
         "random projections of the weights (worst of each layer)",
         ("layer", "weights", "distance / norm", "R-hat", "effective samples", "temperature"),
-        tuple((name, f"{n.size:,}", figure(n.distance, 3), figure(n.r_hat, 3), figure(n.ess, 3),
+        tuple((name, f"{n.size:,}", rounded(n.distance, 3), rounded(n.r_hat, 3), rounded(n.ess, 3),
                with_error(n.temperature, n.temperature_error))
               for name, n in found.layers.items()), named=True,
     )  # fmt: skip
@@ -67,7 +67,7 @@ def temperature_table(found: Diagnosis) -> ResultTable:
     return ResultTable(
         f"temperature (gradients of {batches} training batches)",
         ("measured as", "injected", "measured", ""),
-        tuple((t.kind, figure(t.injected, 3), with_error(t.measured, t.error), doubt(t))
+        tuple((t.kind, rounded(t.injected, 3), with_error(t.measured, t.error), doubt(t))
               for t in found.temperatures), words=True,
     )  # fmt: skip
 
@@ -83,7 +83,7 @@ def thinning_in_words(found: Diagnosis) -> list[str]:
     """Of a chain: how long samples remember, and which to keep."""
     if found.thinning is None or found.autocorrelation is None:
         return []
-    lags = " ".join(figure(value, 2) for value in found.autocorrelation[1:6])
+    lags = " ".join(rounded(value, 2) for value in found.autocorrelation[1:6])
     nth = found.thinning
     every = "none, keep them all" if nth == 1 else f"keep every {ordinal(nth)} sample"
     return [f"autocorrelation of the held-out log-likelihood at lags 1, 2, …: {lags}",
@@ -94,13 +94,13 @@ def none_last(value: float) -> float:
     return 0.0 if math.isnan(value) else value
 
 
-def figure(value: float, digits: int = 4) -> str:
+def rounded(value: float, digits: int = 4) -> str:
     """A number in so many digits; a dash where there is none."""
     return "—" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.{digits}g}"
 
 
 def with_error(value: float, error: float) -> str:
-    return "—" if math.isnan(value) else f"{value:.3g} ± {figure(error, 2)}"
+    return "—" if math.isnan(value) else f"{value:.3g} ± {rounded(error, 2)}"
 
 
 def ordinal(number: int) -> str:

@@ -14,17 +14,17 @@ LEGEND = element(
 )
 
 
-def examples(story: ReportData) -> Html:
+def examples_section(story: ReportData) -> Html:
     """Text or captions that the average wrote, then the most uncertain items of the split."""
     if story.ranked is None:
         return parts(element("p", "No samples were kept yet."))
     made, result = story.examples or {}, story.ranked.result
-    wrote = [written(made)] if "tokens" in made else [captions(made)] if "images" in made else []
+    wrote = [generated_text(made)] if "tokens" in made else [captions(made)] if "images" in made else []
     listed = [html_table(top_table(result))] if result.top else []
     return parts(*([LEGEND] if result.unit != "sentence" else []), *wrote, *listed)
 
 
-def written(made: dict[str, Any]) -> Html:
+def generated_text(made: dict[str, Any]) -> Html:
     """Generated text, each token on the colour of its mutual information."""
     most = max([*made["epistemic"], 1e-12])
     space = " " if made["level"] == "word" else ""

@@ -11,14 +11,14 @@ from ..files import write_atomic
 from ..predict.ranking import TOKENS
 from ..store.folder import REPORT
 from .components import Html, element, name_of, section
-from .instances import examples
+from .instances import examples_section
 from .sections import calibration, collections, cost, diagnostics, learning, overview, recipe
 from .story import ReportData, gather
 from ..process import Progress, SILENT
 
 SECTIONS: dict[str, Callable[[ReportData], Html]] = {
     "Overview": overview, "Learning curves": learning, "Number of samples": collections,
-    "Calibration and uncertainty": calibration, "Diagnostics": diagnostics, "Examples": examples, "Cost": cost,
+    "Calibration and uncertainty": calibration, "Diagnostics": diagnostics, "Examples": examples_section, "Cost": cost,
     "Recipe and origin": recipe,
 }
 

@@ -133,7 +133,7 @@ class ChainsProgress:
         elif not self.quiet and now - self.last_line > 30:
             self.last_line = now
             lines = [
-                f"{chain.path.name} {describe(chain.progress(), self.score)}"
+                f"{chain.path.name} {progress_line(chain.progress(), self.score)}"
                 for chain in self.folder.chains if chain.progress()
             ]
             messages.print("; ".join(lines) or "starting", soft_wrap=True)
@@ -141,13 +141,13 @@ class ChainsProgress:
     def look(self) -> None:
         for number, chain in zip(self.numbers, self.folder.chains, strict=True):
             if progress := chain.progress():
-                text = describe(progress, self.score)
+                text = progress_line(progress, self.score)
                 self.bar.update(
                     number, total=progress.total, completed=progress.step, text=text
                 )
 
 
-def describe(progress: RunProgress | None, score: str) -> str:
+def progress_line(progress: RunProgress | None, score: str) -> str:
     """Steps, and the last scores on validation."""
     if not progress:
         return "not started"

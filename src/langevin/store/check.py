@@ -39,7 +39,7 @@ from .samples import SampleStore, damage
 
 
 @dataclass(frozen=True)
-class Finding:
+class FileFinding:
     """One file, or all samples that are alike."""
 
     file: str
@@ -50,24 +50,24 @@ class Finding:
         return asdict(self)
 
 
-def check_folder(path: Path) -> list[Finding]:
+def check_folder(path: Path) -> list[FileFinding]:
     """What there is in a run, a folder of chains or an exported folder, file by file."""
     if (path / CONFIG).is_file():
         return [*check_marker(path), *check_export(path)]
     folder = RunFolder(path)
     findings = check_run(folder)
     for chain in folder.chains:
-        findings += [Finding(f"{chain.path.name}/{f.file}", f.sound, f.said)
+        findings += [FileFinding(f"{chain.path.name}/{f.file}", f.sound, f.said)
                      for f in check_run(chain)]
     return findings
 
 
-def check_run(folder: RunFolder) -> list[Finding]:
+def check_run(folder: RunFolder) -> list[FileFinding]:
     path = folder.path
     findings = [
-        *check_marker(path), attempt(RECIPE, lambda: recipe_note(folder)),
-        attempt(ORIGIN, lambda: note(folder.origin)),
-        attempt(VOCABULARY, lambda: note(folder.vocabulary)),
+        *check_marker(path), try_read(RECIPE, lambda: recipe_note(folder)),
+        try_read(ORIGIN, lambda: note(folder.origin)),
+        try_read(VOCABULARY, lambda: note(folder.vocabulary)),
     ]
     readers: dict[str, Callable[[], object]] = {
         CHAINS: lambda: folder.chains, COLLECTION: folder.choice,
@@ -77,32 +77,32 @@ def check_run(folder: RunFolder) -> list[Finding]:
         POOL: lambda: read_linear_members(path),
         PLATEAU: lambda: load_checkpoint(inside(path, PLATEAU)),
     }
-    findings += [attempt(name, lambda read=read: note(read()))  # type: ignore[misc]
+    findings += [try_read(name, lambda read=read: note(read()))  # type: ignore[misc]
                  for name, read in readers.items() if os.path.lexists(path / name)]
     findings += check_counts(path, lambda: folder.vocabulary)
     if not folder.chains:
         findings += check_samples(path)
-        findings.append(attempt(f"{CHECKPOINT}, {SAMPLES}", lambda: agree(folder)))
+        findings.append(try_read(f"{CHECKPOINT}, {SAMPLES}", lambda: agree(folder)))
     kind = "chains" if folder.chains else "run"
-    return [*findings, *(Finding(name, True, "not langevin's, not looked at")
+    return [*findings, *(FileFinding(name, True, "not langevin's, not looked at")
                          for name in foreign_in(path, (*FILES[kind], MARKER, LOCK)))]
 
 
-def check_export(path: Path) -> list[Finding]:
+def check_export(path: Path) -> list[FileFinding]:
     findings = [
-        attempt(CONFIG, lambda: note(read_config(path))),
-        attempt(f"{VOCABULARY}, {SAMPLES}", lambda: note(read_export(path))),
+        try_read(CONFIG, lambda: note(read_config(path))),
+        try_read(f"{VOCABULARY}, {SAMPLES}", lambda: note(read_export(path))),
         *check_counts(path, lambda: read_export(path)[2]),
-        *check_samples(path), attempt(SAMPLES, lambda: expect_count(path)),
+        *check_samples(path), try_read(SAMPLES, lambda: expect_count(path)),
     ]
     if not (path / CARD).is_file():
-        findings.append(Finding(CARD, False, "not there"))
-    return [*findings, *(Finding(name, True, "not langevin's, not looked at")
+        findings.append(FileFinding(CARD, False, "not there"))
+    return [*findings, *(FileFinding(name, True, "not langevin's, not looked at")
                          for name in foreign_in(path, (*FILES["export"], MARKER, LOCK)))]
 
 
-def check_marker(path: Path) -> list[Finding]:
-    return [attempt(MARKER, lambda: marker_note(path))]
+def check_marker(path: Path) -> list[FileFinding]:
+    return [try_read(MARKER, lambda: marker_note(path))]
 
 
 def marker_note(path: Path) -> str:
@@ -118,19 +118,19 @@ def marker_note(path: Path) -> str:
     return note(kind_of(path), "none, as in folders of old")
 
 
-def check_samples(path: Path) -> list[Finding]:
+def check_samples(path: Path) -> list[FileFinding]:
     """One line for all that are sound, one for each that is not."""
     try:
         store = SampleStore(inside(path, SAMPLES))
     except LangevinError as error:
-        return [Finding(SAMPLES, False, str(error))]
+        return [FileFinding(SAMPLES, False, str(error))]
     found = {sample.path.name: damage(sample) for sample in store.samples}
     sound = Counter(not said for said in found.values())[True]
-    damaged = [Finding(f"{SAMPLES}/{name}", False, said) for name, said in found.items() if said]
-    return [Finding(SAMPLES, True, f"{sound} of {len(found)} sound"), *damaged]
+    damaged = [FileFinding(f"{SAMPLES}/{name}", False, said) for name, said in found.items() if said]
+    return [FileFinding(SAMPLES, True, f"{sound} of {len(found)} sound"), *damaged]
 
 
-def check_counts(path: Path, vocabulary: Callable[[], Vocabulary]) -> list[Finding]:
+def check_counts(path: Path, vocabulary: Callable[[], Vocabulary]) -> list[FileFinding]:
     """The counts beside the samples, if there is a folder of them."""
     if not (path / MEMBERS).exists():
         return []
@@ -141,7 +141,7 @@ def check_counts(path: Path, vocabulary: Callable[[], Vocabulary]) -> list[Findi
             return "none yet: cut off, 'langevin resume' makes them"
         return f"{COUNTS} contains the text"
 
-    return [attempt(MEMBERS, read)]
+    return [try_read(MEMBERS, read)]
 
 
 def agree(folder: RunFolder) -> str:
@@ -170,8 +170,8 @@ def note(_: object, said: str = "") -> str:
     return said
 
 
-def attempt(name: str, read: Callable[[], str]) -> Finding:
+def try_read(name: str, read: Callable[[], str]) -> FileFinding:
     try:
-        return Finding(name, True, read())
+        return FileFinding(name, True, read())
     except LangevinError as error:
-        return Finding(name, False, str(error))
+        return FileFinding(name, False, str(error))

@@ -31,7 +31,7 @@ def save_checkpoint(path: Path, tensors: dict[str, Tensor], progress: RunProgres
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunProgress] | None:
     """Tensors and progress, compared with their checksums; None before the first."""
-    if not is_there(path):
+    if not is_written(path):
         return None
     try:  # one handle: the file may be replaced by a newer one at any moment
         with safe_open(path, "pt") as file:
@@ -49,7 +49,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], RunProgress] | None:
 
 def load_progress(path: Path) -> RunProgress | None:
     """How far a run is, without reading the tensors."""
-    if not is_there(path):
+    if not is_written(path):
         return None
     try:
         with safe_open(path, "pt") as file:
@@ -67,7 +67,7 @@ def save_generated(path: Path, tokens: Tensor) -> None:
 
 def load_generated(path: Path) -> Tensor:
     """The same, read; text of older versions has no checksum."""
-    is_there(path)
+    is_written(path)
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
@@ -81,7 +81,7 @@ def load_generated(path: Path) -> Tensor:
     return tokens
 
 
-def is_there(path: Path) -> bool:
+def is_written(path: Path) -> bool:
     """Refuses a pipe, which a reader would wait for."""
     if no_file(path) == IRREGULAR:
         raise unreadable(path, f"it is {IRREGULAR}")
@@ -96,7 +96,7 @@ def save_log_probs(path: Path, log_probs: Tensor) -> None:
 
 def load_log_probs(path: Path) -> Tensor | None:
     """The same, read; None where it was not kept, or cannot be trusted."""
-    if not is_there(path):
+    if not is_written(path):
         return None
     try:
         with safe_open(path, "pt") as file:

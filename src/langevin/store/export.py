@@ -105,7 +105,7 @@ def describe(folder: RunFolder, samples: int, *, float16: bool) -> ExportConfig:
 @contextlib.contextmanager
 def new_export(out: Path, *, overwrite: bool) -> Iterator[Path]:
     """A folder to fill, which is at `out` when this ends; if anything fails, `out` is as before."""
-    refuse_occupied(out, overwrite=overwrite)
+    refuse_used_target(out, overwrite=overwrite)
     sweep_unfinished(out)
     making = new_folder(out)
     try:
@@ -114,7 +114,7 @@ def new_export(out: Path, *, overwrite: bool) -> Iterator[Path]:
             yield making
         (making / LOCK).unlink()
         with replacing(out) if overwrite else contextlib.nullcontext():
-            refuse_occupied(out, overwrite=False)
+            refuse_used_target(out, overwrite=False)
             making.rename(out)
             sync_folder(out.parent)
     except OSError as error:
@@ -167,7 +167,7 @@ def copy_counts(folder: RunFolder, out: Path) -> None:
     write_members(out, found.record, found.counts, found.spelling)
 
 
-def refuse_occupied(out: Path, *, overwrite: bool) -> None:
+def refuse_used_target(out: Path, *, overwrite: bool) -> None:
     """Only an empty folder, or an export when that is allowed, gives way."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return

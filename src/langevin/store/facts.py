@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..errors import LangevinError
-from .records import explain
+from .records import explain_mismatch
 
 REMEDY = "bring the file back as it was written, or train again"
 Width = Annotated[int, Field(ge=1, le=10**7)]
@@ -75,5 +75,5 @@ def check_facts(facts: dict[str, Any], task: str, source: Path) -> dict[str, Any
     try:
         FACTS.get(task, DataFacts).model_validate(facts)
     except ValidationError as error:
-        raise LangevinError(explain(error, source, REMEDY)) from None
+        raise LangevinError(explain_mismatch(error, source, REMEDY)) from None
     return facts

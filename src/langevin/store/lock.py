@@ -64,7 +64,7 @@ class FolderLock:
 
     def expect_folder(self) -> None:
         """Refuse to go on where the folder was moved or deleted, so that none is made anew."""
-        if not is_there(self.path, os.fstat(self.descriptor)):
+        if not is_in_place(self.path, os.fstat(self.descriptor)):
             raise LangevinError(f"{self.path.parent} was moved or deleted while this process wrote "
                                 f"in it; nothing was made anew. Put it back, or go on with "
                                 f"'langevin resume' where it is now")
@@ -83,7 +83,7 @@ class FolderLock:
 def lock_folder(folder: Path, patience: float = 0.0) -> FolderLock:
     """Take the lock of a folder; whoever cannot within so many seconds is told who has it."""
     deadline = time.monotonic() + patience
-    while (lock := attempt(folder)) is None:
+    while (lock := try_lock(folder)) is None:
         if time.monotonic() >= deadline:
             raise LangevinError(
                 f"expected nobody else to write in {folder}, {owner(folder / LOCK)} does; wait "
@@ -93,7 +93,7 @@ def lock_folder(folder: Path, patience: float = 0.0) -> FolderLock:
     return lock
 
 
-def attempt(folder: Path) -> FolderLock | None:
+def try_lock(folder: Path) -> FolderLock | None:
     """The lock, None while somebody else has it."""
     path = folder / LOCK
     with guard:
@@ -113,7 +113,7 @@ def attempt(folder: Path) -> FolderLock | None:
             except OSError as error:  # a file system without locks
                 log.warning("%s cannot be locked (%s); see that no second process writes in it",
                             folder, error.strerror)
-            if is_there(path, status):
+            if is_in_place(path, status):
                 break
             os.close(descriptor)  # the folder was renamed meanwhile: another one is at its place
         sign(descriptor)
@@ -136,7 +136,7 @@ def open_lock(path: Path) -> int:
     return descriptor
 
 
-def is_there(path: Path, status: os.stat_result) -> bool:
+def is_in_place(path: Path, status: os.stat_result) -> bool:
     """Whether the path still leads to the file that was opened."""
     try:
         now = path.stat(follow_symlinks=False)

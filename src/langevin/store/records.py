@@ -97,10 +97,10 @@ def fit(raw: bytes, source: Path | str, model: type[R], remedy: str = BRING_BACK
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        raise LangevinError(explain(error, source, remedy)) from None
+        raise LangevinError(explain_mismatch(error, source, remedy)) from None
 
 
-def explain(error: ValidationError, source: Path | str, remedy: str) -> str:
+def explain_mismatch(error: ValidationError, source: Path | str, remedy: str) -> str:
     """One line about the first thing that does not fit."""
     problem = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in problem["loc"]) or "the whole of it"

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..data.buckets import Buckets, by_length, in_length_order, lengths_of, pad
-from ..data.folds import balanced_weights, check_classes, numbered, read_all, split
+from ..data.folds import balanced_weights, refuse_unlearnable, numbered, read_all, split_corpus
 from ..data.sentences import LABEL_NAMES, Sentences, read_sentences
 from ..data.frozen_vectors import joint_coverage, side_by_side
 from ..data.spelling import words_of
@@ -58,8 +58,8 @@ class ClassifyTask:
         self.labels = next(iter(corpus.values())).names
         self.label_names = LABEL_NAMES.get(data.corpus, self.labels)
         self.tokens: str = facts["tokens"] if facts else data.tokens or next(iter(corpus.values())).tokens
-        check_classes(data, corpus, self.labels)
-        parts, split_hash = split(data, corpus, self.labels)
+        refuse_unlearnable(data, corpus, self.labels)
+        parts, split_hash = split_corpus(data, corpus, self.labels)
         refuse_changed_split(split_hash, facts)
         self.texts = {name: [text for text, _ in part] for name, part in parts.items()}
         words = {name: [self.words(text) for text in texts] for name, texts in self.texts.items()}

@@ -67,7 +67,7 @@ def start_student(
     chosen = resolve(folder, selection, choosing())
     samples = chosen.samples
     recipe = student_recipe(folder, hidden, epochs, overrides or [])
-    refuse_other_words(recipe, folder.recipe)
+    refuse_words_unlike(recipe, folder.recipe)
     prepare_device(recipe.run.device, recipe.run.threads)
     task = open_task(recipe, folder.vocabulary, None if other_data(recipe, folder.recipe) else folder.facts)
     refuse_other_facts(task.facts, folder)
@@ -105,7 +105,7 @@ def taught(student: RunFolder, task: Task) -> DistillTask:
     members = members_of(model_of(folder.recipe, folder.vocabulary, folder.facts).to(device), samples)
     if teacher.generated:
         assert isinstance(task, LanguageModelTask)
-        task.add_training(written(inside(student.path, GENERATED), task, members, teacher.generated))
+        task.add_training(teacher_text(inside(student.path, GENERATED), task, members, teacher.generated))
     own = [sample for sample in samples if sample.chain == samples[-1].chain]
     return DistillTask(task, members, weight_average(own), per_row=teacher.per_row,
                        data_weight=teacher.data_weight)
@@ -151,7 +151,7 @@ def other_data(recipe: Recipe, teacher: Recipe) -> bool:
                for key in ("corpus", "features", "valid_file", "test_file", "fold", "valid_share", "test_share"))
 
 
-def refuse_other_words(recipe: Recipe, teacher: Recipe) -> None:
+def refuse_words_unlike(recipe: Recipe, teacher: Recipe) -> None:
     """Soft targets are over the teacher's words: a student with others cannot learn from them."""
     for key in WORDS:
         ours, theirs = getattr(recipe.data, key, None), getattr(teacher.data, key, None)
@@ -170,7 +170,7 @@ def refuse_other_facts(facts: dict[str, Any], folder: RunFolder) -> None:
                                 f"{facts.get(key)}; distil on data like the teacher's")
 
 
-def written(path: Path, task: LanguageModelTask, members: list[nn.Module], tokens: int) -> Tensor:
+def teacher_text(path: Path, task: LanguageModelTask, members: list[nn.Module], tokens: int) -> Tensor:
     """What the teacher wrote, [rows, time], read or written now: a function of the samples and the seed."""
     if not path.is_file():
         save_generated(path, write_on(task, members, tokens).to(torch.int32))

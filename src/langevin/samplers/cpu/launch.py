@@ -142,11 +142,11 @@ def update(name: str, jobs: Sequence[Job], key: NoiseKey | None, settings: Setti
         if mean is not None:
             line += [0] * (table.LINE - 1 - len(line)) + [mean.data_ptr()]
         lines.append(line)
-        items += blocks_of(tensors[0])
+        items += block_count(tensors[0])
     weights = [tensors[0] for _, tensors, _ in jobs]
     words = table.write((items, AT_ONCE, BLOCK), lines, CONSTANTS[name](settings), key)
     kernel = f"{name}_blocks" if jobs[0][2] is None else f"{name}_mean_blocks"
-    threads.run(address(kernel, weights[0].dtype), words.ctypes.data, parallel=items >= SERIAL)
+    threads.run_kernel(address(kernel, weights[0].dtype), words.ctypes.data, parallel=items >= SERIAL)
     torch.autograd.graph.increment_version(weights)  # written behind torch's back
     if sums and (goal := target(settings)) > 0:
         rate = settings["thermostat_rate"]
@@ -159,11 +159,11 @@ def update(name: str, jobs: Sequence[Job], key: NoiseKey | None, settings: Setti
 def squares(jobs: Sequence[Job], settings: Settings) -> list[Tensor]:
     """Room for the sum of m² of each block, in float64; where there is none, none are taken."""
     warm = target(settings) > 0
-    counts = [blocks_of(tensors[0]) if warm else 0 for _, tensors, _ in jobs]
+    counts = [block_count(tensors[0]) if warm else 0 for _, tensors, _ in jobs]
     return [torch.empty(count, dtype=torch.float64) for count in counts]  # empty: no address
 
 
-def blocks_of(tensor: Tensor) -> int:
+def block_count(tensor: Tensor) -> int:
     return -(-tensor.numel() // BLOCK)
 
 
@@ -181,7 +181,7 @@ def update_rows(
     key = (seed, step, stream) if counter else None
     words = table.write(sizes, [line], CONSTANTS[name](settings), key)
     parallel = items * width >= SERIAL * BLOCK
-    threads.run(address(name, tensors[0].dtype), words.ctypes.data, parallel=parallel)
+    threads.run_kernel(address(name, tensors[0].dtype), words.ctypes.data, parallel=parallel)
     torch.autograd.graph.increment_version(tensors[0])
 
 

@@ -49,7 +49,7 @@ def twist(a, b, c, d, k0, k1):
 
 
 @inlined
-def philox(counter, parameter, step, stream, k0, k1):
+def philox_words(counter, parameter, step, stream, k0, k1):
     """`noise.philox`, one counter; ten rounds written out, as LLVM vectorises no loop within a loop."""
     a, b, c, d = u64(counter), u64(parameter), u64(step), u64(stream)
     a, b, c, d = twist(a, b, c, d, k0, k1)
@@ -66,7 +66,7 @@ def philox(counter, parameter, step, stream, k0, k1):
 
 
 @inlined
-def box_muller(x, y):
+def normal_pair(x, y):
     """`noise.box_muller` and `noise.log_`, one pair."""
     u = (f32(i32(x >> BIT)) + HALF) * UNIT
     shifted = i32(f32(u).view(np.int32) - SQRT_HALF)
@@ -88,9 +88,9 @@ def draw(data, line, xi, first, run, start, stop):
     k0, k1, parameter = u32(word(data, SEED)), u32(word(data, SEED_HIGH)), u32(word(data, line + NUMBER))
     step, stream = u32(word(data, STEP)), u32(word(data, STREAM))
     for j in range(start, stop):
-        x0, x1, x2, x3 = philox(first + j, parameter, step, stream, k0, k1)
-        xi[j], xi[run + j] = box_muller(x0, x1)
-        xi[2 * run + j], xi[3 * run + j] = box_muller(x2, x3)
+        x0, x1, x2, x3 = philox_words(first + j, parameter, step, stream, k0, k1)
+        xi[j], xi[run + j] = normal_pair(x0, x1)
+        xi[2 * run + j], xi[3 * run + j] = normal_pair(x2, x3)
 
 
 @inlined

@@ -27,7 +27,7 @@ Region = Callable[[int, int, int, int], None]
 POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
-def run(function: int, data: int, *, parallel: bool) -> None:
+def run_kernel(function: int, data: int, *, parallel: bool) -> None:
     """Call a C function void(void *) at an address with this argument, on each of torch's threads at once or here."""
     threads = torch.get_num_threads() if parallel else 1
     if threads == 1:
