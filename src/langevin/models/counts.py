@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..errors import LangevinError
-from .counts_reader import CountsReader
+from .counts_reader import CountsReader, check_tokens
 
 if TYPE_CHECKING:
     from .counts_table import Ngrams, Place
@@ -44,7 +44,7 @@ class Counts:
         if not 1 <= vocabulary < 2**31:
             raise LangevinError(f"a vocabulary needs at least 1 token, got {vocabulary}")
         self.vocabulary, self.asked_order, self.memory = vocabulary, order, memory
-        self.start = self.checked(torch.tensor([list(start)], dtype=torch.long), rows=1)
+        self.start = check_tokens(torch.tensor([list(start)], dtype=torch.long), 1, vocabulary)
         self.ngrams = reserve(order, memory)
 
     @classmethod
@@ -70,7 +70,7 @@ class Counts:
         """Count another text, too."""
         from .counts_table import Place
 
-        text = torch.cat([self.start, self.checked(tokens[None], rows=1)], 1)
+        text = torch.cat([self.start, check_tokens(tokens[None], 1, self.vocabulary)], 1)
         place, done = Place(1, self.order), 0
         while done < text.shape[1]:
             _, more = self.ngrams.read(
@@ -104,7 +104,9 @@ class Counts:
         return self.reader(adapt=adapt).read(tokens[None])[0, 0]
 
     def reader(self, *, adapt: bool = False) -> CountsReader:
-        return CountsReader(self, adapt)
+        return CountsReader(
+            self.ngrams, self.vocabulary, self.start, self.memory, adapt=adapt
+        )
 
     def to_tensors(self) -> dict[str, Tensor]:
         """All there is to keep, for a safetensors file; it contains the text."""
@@ -131,21 +133,6 @@ class Counts:
         counts.asked_order = asked_order
         fill_rows(counts.ngrams, stored, vocabulary)
         return counts
-
-    def checked(self, tokens: Tensor, rows: int) -> Tensor:
-        """Tokens as the loop takes them; memory beyond the vocabulary is not ours."""
-        if tokens.dim() != 2 or len(tokens) != rows or tokens.is_floating_point():
-            raise LangevinError(f"expected integer tokens in {rows} rows, got {tokens.dtype} of "
-                                f"shape {list(tokens.shape)}")
-        if tokens.numel() and not 0 <= (worst := extreme(tokens)) < self.vocabulary:
-            raise LangevinError(f"expected tokens from 0 to {self.vocabulary - 1}, got {worst}; "
-                                f"counts know the vocabulary that they were learnt with")
-        return tokens.to("cpu", torch.long).contiguous()
-
-
-def extreme(tokens: Tensor) -> int:
-    """The token that is out of bounds if any is."""
-    return int(tokens.min() if tokens.min() < 0 else tokens.max())
 
 
 def reserve(order: int, memory: int) -> Ngrams:

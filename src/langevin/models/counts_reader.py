@@ -13,16 +13,23 @@ from ..errors import LangevinError
 from .reader import Reader, step_by_step
 
 if TYPE_CHECKING:
-    from .counts import Counts
+    from .counts_table import Ngrams
 
 log = logging.getLogger(__name__)
 
 
 class CountsReader:
-    """One part. With `adapt` it counts what it reads in a table of its own over the shared one."""
+    """One part. With `adapt` it counts what it reads in a table of its own over the shared one,
+    which may take `memory` bytes.
 
-    def __init__(self, counts: Counts, adapt: bool) -> None:
-        self.counts, self.adapt = counts, adapt
+    `start` are the tokens that stand before every text, [1, n].
+    """
+
+    def __init__(
+        self, shared: Ngrams, vocabulary: int, start: Tensor, memory: int, *, adapt: bool
+    ) -> None:
+        self.shared, self.vocabulary, self.start = shared, vocabulary, start
+        self.memory, self.adapt = memory, adapt
         self.begin(1)
 
     @property
@@ -37,25 +44,25 @@ class CountsReader:
             raise LangevinError("expected nothing to go by, as counts foresee texts alone, got "
                                 "features; pass given=None")
         self.refuse_rows(rows)
-        shared = self.counts.ngrams
+        shared = self.shared
         self.edition, self.counting = shared.edition, self.adapt
-        self.ngrams = Ngrams(shared.order, self.counts.memory, shared) if self.adapt else shared
+        self.ngrams = Ngrams(shared.order, self.memory, shared) if self.adapt else shared
         self.place = Place(rows, shared.order)
-        start = self.counts.start.expand(rows, -1).contiguous()
-        self.ngrams.read(self.place, start, self.counts.vocabulary, scores=False,
+        start = self.start.expand(rows, -1).contiguous()
+        self.ngrams.read(self.place, start, self.vocabulary, scores=False,
                          counts=self.counting, start=start.shape[1])
 
     def foresee(self) -> Tensor:
         self.refuse_change()
-        return self.ngrams.foresee(self.place, self.counts.vocabulary)[None]
+        return self.ngrams.foresee(self.place, self.vocabulary)[None]
 
     def read(self, tokens: Tensor) -> Tensor:
         self.refuse_change()
-        rest = self.counts.checked(tokens, rows=len(self.place.lengths))
+        rest = check_tokens(tokens, len(self.place.lengths), self.vocabulary)
         pieces = []
         while True:
             log_p, done = self.ngrams.read(
-                self.place, rest, self.counts.vocabulary, counts=self.counting
+                self.place, rest, self.vocabulary, counts=self.counting
             )
             pieces.append(log_p[:, :done])
             rest = rest[:, done:].contiguous()
@@ -78,7 +85,7 @@ class CountsReader:
         self.place.lengths = self.place.lengths[numbers]
 
     def join(self, other: Reader) -> None:
-        if not isinstance(other, CountsReader) or other.counts is not self.counts:
+        if not isinstance(other, CountsReader) or other.shared is not self.shared:
             raise LangevinError("expected a reader of the same counts to join, got another; "
                                 "make both by reader() of one")
         self.refuse_rows(len(self.place.lengths) + len(other.place.lengths))
@@ -94,6 +101,22 @@ class CountsReader:
                                 f"read them one after the other, or with adapt=False")
 
     def refuse_change(self) -> None:
-        if self.edition != self.counts.ngrams.edition:
+        if self.edition != self.shared.edition:
             raise LangevinError("expected the counts that reading began with, but more was "
                                 "counted since; begin again")
+
+
+def check_tokens(tokens: Tensor, rows: int, vocabulary: int) -> Tensor:
+    """Tokens as the loop takes them; memory beyond the vocabulary is not ours."""
+    if tokens.dim() != 2 or len(tokens) != rows or tokens.is_floating_point():
+        raise LangevinError(f"expected integer tokens in {rows} rows, got {tokens.dtype} of "
+                            f"shape {list(tokens.shape)}")
+    if tokens.numel() and not 0 <= (worst := extreme(tokens)) < vocabulary:
+        raise LangevinError(f"expected tokens from 0 to {vocabulary - 1}, got {worst}; "
+                            f"counts know the vocabulary that they were learnt with")
+    return tokens.to("cpu", torch.long).contiguous()
+
+
+def extreme(tokens: Tensor) -> int:
+    """The token that is out of bounds if any is."""
+    return int(tokens.min() if tokens.min() < 0 else tokens.max())
