@@ -13,7 +13,6 @@ import langevin
 from langevin.data.batching import SuccessiveBatches
 from langevin.errors import LangevinError
 from langevin.posterior.pool import Pool
-from langevin.posterior.switching import SHARE
 from langevin.predict.pooled import PooledTokens, follow_parts, say_better
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
@@ -72,11 +71,11 @@ def test_weights_follow_as_the_switching_prior_says():
     now, expected = prior.clone(), []
     for p in torch.stack(each).exp().T:
         expected.append((now * p).sum().log())
-        now = (1 - SHARE) * now * p / (now * p).sum() + SHARE * prior
+        now = 0.98 * now * p / (now * p).sum() + 0.02 * prior
     for at_once in (7, 1 << 16):
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr("langevin.predict.pooled.AT_ONCE", at_once)
-            found = follow_parts(each, prior)
+            found = follow_parts(each, prior, 0.02)
         assert torch.allclose(found, torch.stack(expected), atol=1e-12)
 
 

@@ -7,9 +7,11 @@ import shutil
 import pytest
 import torch
 
+import langevin
 from langevin.cli.outcome import join_members
 from langevin.errors import LangevinError
-from langevin.posterior.mixture import log_mixture
+from langevin.posterior.mixture import fit_weights, log_mixture
+from langevin.posterior.switching import SHARES, follow
 from langevin.process import SILENT
 from langevin.store import members as stored
 from langevin.store.check import check_folder
@@ -80,6 +82,28 @@ def test_members_are_weighed_before_validation_is_counted(run):
                for name, tensor in kept.to_tensors().items())
 
 
+def test_reading_on_is_weighed_on_validation_read_so(run):
+    folder = run()
+    record = add_members(folder)
+    task = LanguageModelTask(folder.recipe, folder.vocabulary, folder.facts)
+    clean = learn_counts(task, record.asked_order, 2**28)
+    each = torch.stack([average_on_validation(folder, task, SILENT).double(),
+                        counted_log_probs(clean, task, "valid", adapt=True),
+                        counted_log_probs(clean.blank(), task, "valid", adapt=True)])
+    weights = record.reading_on.weights
+    expected = dict(zip(("network", "counts", "counts of this text"), fit_weights(each).tolist(),
+                        strict=True))
+    assert weights == pytest.approx(expected, abs=1e-6)
+    prior = torch.tensor(list(weights.values())).double()
+    told = {share: -log_mixture(each, follow(each, prior, share=share)[0]).sum()
+            for share in SHARES}
+    assert record.reading_on.share == min(told, key=told.get)
+    pool = langevin.load(folder.path).pool(adapt=True)
+    assert pool.names == list(weights)
+    assert pool.share == record.reading_on.share
+    assert langevin.load(folder.path).labels(adapt=True)[-1] == "counts of this text"
+
+
 def test_surprise_is_that_of_windows(run):
     folder = run("parts=[40,40,20]")
     record = add_members(folder)
@@ -147,6 +171,8 @@ def test_validation_too_small_gives_equal_weights(tiny, tmp_path):
     record = add_members(trainer.folder)
     assert not record.weighed
     assert set(record.weights.values()) == {0.5}
+    assert record.reading_on is None
+    assert langevin.load(trainer.folder.path).pool(adapt=True).names == ["network", "counts"]
     assert 0 < record.tokens < 500
 
 

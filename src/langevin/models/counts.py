@@ -108,6 +108,10 @@ class Counts:
             self.ngrams, self.vocabulary, self.start, self.memory, adapt=adapt
         )
 
+    def blank(self) -> Counts:
+        """Counts of the same kind that have seen nothing."""
+        return Counts(self.vocabulary, self.order, start=self.start[0].tolist(), memory=self.memory)
+
     def to_tensors(self) -> dict[str, Tensor]:
         """All there is to keep, for a safetensors file; it contains the text."""
         from .counts_storage import columns_of

@@ -2,7 +2,7 @@
 
 A member's weight is shared by its parts, so that the pool is one mixture, its entropy and mutual
 information are exact, and it is a reader itself. With `adapt` members count on as they can, and the
-weights of all parts follow what is read (`switching.py`).
+weights of all parts follow what is read (`switching.py`), by this `share`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from ..errors import LangevinError
 from ..models.reader import Reader
 from .mixture import Mixture, log_mixture, mixture
-from .switching import follow
+from .switching import SHARE, follow
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,12 @@ class Member:
 class Pool:
     """A reader that is a mixture of readers over the same tokens."""
 
-    def __init__(self, members: Sequence[Member], *, adapt: bool = False) -> None:
+    def __init__(
+        self, members: Sequence[Member], *, adapt: bool = False, share: float = SHARE
+    ) -> None:
         refuse_no_pool(members)
         total = sum(member.weight for member in members)
-        self.members, self.adapt = list(members), adapt
+        self.members, self.adapt, self.share = list(members), adapt, share
         self.shares = [member.weight / total for member in members]
         self.begin(1)
 
@@ -90,7 +92,7 @@ class Pool:
     def weigh(self, log_p: Tensor) -> Tensor:
         """Remember the weights with which these tokens were foreseen; with `adapt` they move."""
         if self.adapt:
-            trace, self.now = follow(log_p[:, 0], self.prior[:, 0], self.now)
+            trace, self.now = follow(log_p[:, 0], self.prior[:, 0], self.now, self.share)
             self.read_with = trace[:, None]
         else:
             self.read_with = self.prior[..., None].expand_as(log_p)

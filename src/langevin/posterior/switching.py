@@ -18,9 +18,12 @@ from torch import Tensor
 
 from ..models.counts_rows import array, run
 from ..samplers.cpu.table import Kernel
+from .mixture import log_mixture
 
 SHARE = 0.005
-"""How often the prior draws a part anew."""
+"""How often the prior draws a part anew, where validation was not asked."""
+SHARES = (0.005, 0.02, 0.05, 0.1)
+"""Among which validation chooses."""
 
 
 def follow(
@@ -37,6 +40,16 @@ def follow(
     trace = np.empty(columns.size)
     run(switch, columns.ravel(), prior.numpy(), now.numpy(), np.array([share]), trace)
     return torch.from_numpy(trace).view(-1, len(prior)).T, now
+
+
+def fit_share(log_p: Tensor, prior: Tensor) -> float:
+    """The share under which what was read is most probable, of log p [parts, tokens]."""
+    return max(SHARES, key=lambda share: follow_log_p(log_p, prior, share))
+
+
+def follow_log_p(log_p: Tensor, prior: Tensor, share: float) -> float:
+    """log p of a text by a mixture whose weights follow it."""
+    return float(log_mixture(log_p, follow(log_p, prior, share=share)[0]).sum())
 
 
 @Kernel

@@ -25,7 +25,8 @@ from ..posterior.ensemble_reader import EnsembleReader
 from ..posterior.mixture import log_mixture, mixture, part_spread
 from ..posterior.pool import Member, Pool
 from ..posterior.scores import Scores
-from ..store.members import COUNTED, NETWORK, Members, has_members, read_members
+from ..posterior.switching import SHARE
+from ..store.members import COUNTED, NETWORK, OWN, Members, has_members, read_members
 from .base import Posterior
 from .generation import Drawing, letters
 from .pooled import add_pool
@@ -49,9 +50,14 @@ class LanguagePosterior(Posterior):
         network = EnsembleReader(self.ensemble, len(self.vocabulary), self.vocabulary.start)
         if self.beside is None:
             return [Member(NETWORK, network)]
-        weights = self.beside.record.weights
-        counts = Member(COUNTED, self.beside.counts.reader(adapt=adapt), weights[COUNTED])
-        return [Member(NETWORK, network, weights[NETWORK]), counts]
+        record, counts = self.beside.record, self.beside.counts
+        own = record.reading_on if adapt else None
+        weights = own.weights if own else record.weights
+        members = [Member(NETWORK, network, weights[NETWORK]),
+                   Member(COUNTED, counts.reader(adapt=adapt), weights[COUNTED])]
+        if own:
+            members.append(Member(OWN, counts.blank().reader(adapt=True), weights[OWN]))
+        return members
 
     @cached_property
     def beside(self) -> Members | None:
@@ -76,15 +82,15 @@ class LanguagePosterior(Posterior):
 
     def pool(self, adapt: bool = False) -> Pool:
         """All members as one, be it one only."""
-        return Pool(self.members(adapt), adapt=adapt)
+        own = self.beside.record.reading_on if self.beside else None
+        return Pool(self.members(adapt), adapt=adapt, share=own.share if own else SHARE)
 
-    @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self, adapt: bool = False) -> tuple[str, ...]:
         """What each part is: "step 400", or the name of another member."""
         several = len({sample.chain for sample in self.draws}) > 1
         steps = [f"chain {sample.chain}, step {sample.step}" if several else f"step {sample.step}"
                  for sample in self.draws]  # fmt: skip
-        _, *others = self.members()
+        _, *others = self.members(adapt)
         return (*steps, *(label for member in others for label in part_names(member)))
 
     def score(self, text: str, adapt: bool = False) -> TextScore:
@@ -114,7 +120,7 @@ class LanguagePosterior(Posterior):
         assert whole.perplexity is not None
         assert whole.unknown_share is not None
         return TextScore(whole.nll, whole.perplexity, whole.unknown_share, len(self), tuple(rows),
-                         self.labels, whole.bits_per_byte)  # fmt: skip
+                         self.labels(adapt), whole.bits_per_byte)  # fmt: skip
 
     def measure(self, text: str | Path, adapt: bool = False) -> Scores:
         """The score of a text or a file of any length as a whole."""

@@ -12,11 +12,16 @@ from torch import Tensor, nn
 from ..posterior.average import LogMean
 from ..posterior.mixture import log_mixture, paired_gain
 from ..posterior.scores import ComparedScores
-from ..posterior.switching import follow
+from ..posterior.switching import SHARE, follow
 from ..recipe import TextData
-from ..store.members import COUNTED, NETWORK, read_members
+from ..store.members import COUNTED, NETWORK, OWN, MembersRecord, read_members
 from ..tasks import Task
-from ..tasks.counting import counted_log_probs, crossed_log_probs, learn_counts
+from ..tasks.counting import (
+    counted_log_probs,
+    crossed_log_probs,
+    learn_counts,
+    reading_on_log_probs,
+)
 from ..tasks.language_model import LanguageModelTask
 from .evaluation import best_by_validation
 from .opened import Opened
@@ -40,7 +45,8 @@ class PooledTokens:
     """By the counts alone, which go on counting."""
     pooled: Tensor
     adapted: Tensor
-    """By the pool, whose counts go on counting while the weights of all parts follow the text."""
+    """By the pool, whose counts go on counting, with those of this text beside them, while the
+    weights of all parts follow the text."""
     weights: dict[str, float]
 
 
@@ -56,7 +62,7 @@ def pool_tokens(
     found = read_members(folder, task.vocabulary) if split != "train" else None
     if found is None:
         return None
-    counts, weights = found.counts, found.record.weights
+    counts = found.counts
     if split == "valid":
         assert isinstance(task.recipe.data, TextData)
         memory = task.recipe.data.counts_megabytes << 20
@@ -64,33 +70,37 @@ def pool_tokens(
         counts = learn_counts(task, found.record.asked_order, memory)
     else:
         static = counted_log_probs(counts, task, split)
-    reading_on = counted_log_probs(counts, task, split, adapt=True)
-    return pool_parts(each, static, reading_on, weights)
+    return pool_parts(each, static, reading_on_log_probs(counts, task, split), found.record)
 
 
 def pool_parts(
-    each: Sequence[Tensor], static: Tensor, reading_on: Tensor, weights: dict[str, float]
+    each: Sequence[Tensor], static: Tensor, reading_on: list[Tensor], record: MembersRecord
 ) -> PooledTokens:
     """Samples, pooled with what counts say that stand still, and with counts that read on."""
+    weights, parts = record.weights, len(each)
     mean = LogMean()
     for log_p in each:
         mean.add(log_p)
     network = mean.value().double()
     shares = torch.tensor([weights[NETWORK], weights[COUNTED]], dtype=torch.float64)
-    parts = len(each)
-    prior = torch.cat([shares[:1].repeat(parts) / parts, shares[1:]])
+    own = record.reading_on
+    following = shares
+    if own is not None:
+        following = torch.tensor([own.weights[name] for name in (NETWORK, COUNTED, OWN)]).double()
+    prior = torch.cat([following[:1].repeat(parts) / parts, following[1:]])
+    members = [*each, *reading_on[: len(following) - 1]]
     return PooledTokens(
-        network, static, reading_on, log_mixture(torch.stack([network, static]), shares),
-        follow_parts([*each, reading_on], prior), weights,
+        network, static, reading_on[0], log_mixture(torch.stack([network, static]), shares),
+        follow_parts(members, prior, own.share if own else SHARE), weights,
     )  # fmt: skip
 
 
-def follow_parts(each: Sequence[Tensor], prior: Tensor) -> Tensor:
+def follow_parts(each: Sequence[Tensor], prior: Tensor, share: float) -> Tensor:
     """log p̄ of each token by a mixture whose weights follow what was read before it."""
     pieces, now = list[Tensor](), None
     for columns in zip(*(torch.split(log_p, AT_ONCE) for log_p in each), strict=True):
         log_p = torch.stack([column.double() for column in columns])
-        trace, now = follow(log_p, prior, now)
+        trace, now = follow(log_p, prior, now, share)
         pieces.append(log_mixture(log_p, trace))
     return torch.cat(pieces)
 

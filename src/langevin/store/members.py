@@ -27,14 +27,28 @@ MEMBERS, MEMBERS_RECORD, COUNTS = "members", "members.json", "counts.safetensors
 """The folder, and what is in it."""
 SPELLING = "spelling."
 """Before the names of the tensors that spell unknown words."""
-NETWORK, COUNTED = "network", "counts"
-"""The names of the members: the average of the samples, and the counts."""
+NETWORK, COUNTED, OWN = "network", "counts", "counts of this text"
+"""The names of the members: the average of the samples, the counts, and, where reading goes on,
+counts that begin with the text that is read."""
 LARGEST = 1 << 31
 """Bytes of the longest file of counts that is read."""
 REMEDY = "make it again by 'langevin pool RUN'"
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Nll = Annotated[float, Field(ge=0)]
+
+
+class ReadingOn(Record):
+    """How members are weighed where counts count on, chosen on validation read so."""
+
+    weights: dict[str, Share]
+    share: Share
+    """Of these weights that is mixed back into those that follow the text, at each token."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> ReadingOn:
+        refuse_odd_weights(self.weights, NETWORK, COUNTED, OWN)
+        return self
 
 
 class MembersRecord(Record):
@@ -54,6 +68,8 @@ class MembersRecord(Record):
     """Of the counts in memory."""
     nll_by_order: dict[str, Nll]
     weights: dict[str, Share]
+    reading_on: ReadingOn | None = None
+    """None where validation was too small, and of runs of before there was such a choice."""
     weighed: bool
     """False where validation was too small, and the weights are equal."""
     tokens: Count
@@ -68,9 +84,13 @@ class MembersRecord(Record):
 
     @model_validator(mode="after")
     def _whole(self) -> MembersRecord:
-        if set(self.weights) != {NETWORK, COUNTED} or abs(sum(self.weights.values()) - 1) > 1e-6:
-            raise ValueError(f"expected weights of {NETWORK} and {COUNTED} that sum to 1")
+        refuse_odd_weights(self.weights, NETWORK, COUNTED)
         return self
+
+
+def refuse_odd_weights(weights: dict[str, float], *names: str) -> None:
+    if set(weights) != set(names) or abs(sum(weights.values()) - 1) > 1e-6:
+        raise ValueError(f"expected weights of {' and '.join(names)} that sum to 1")
 
 
 @dataclass(frozen=True)

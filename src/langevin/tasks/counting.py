@@ -12,7 +12,7 @@ from ..data.text import words_of
 from ..models.counts import Counts, OrderChoice, choose_order
 from .language_model import LanguageModelTask
 
-ORDERS = {"byte": (3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16), "word": (2, 3, 4, 5, 6, 7)}
+ORDERS = {"byte": (3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20), "word": (2, 3, 4, 5, 6, 7)}
 """Tried by level, from the lowest up, until validation is foreseen worse; characters as bytes."""
 
 FOLDS = 5
@@ -42,6 +42,12 @@ def counted_log_probs(
             reader.begin(1)
         pieces.append(reader.read(text[None])[0, 0, 1:])
     return torch.cat(pieces)
+
+
+def reading_on_log_probs(counts: Counts, task: LanguageModelTask, split: str) -> list[Tensor]:
+    """log p of every observed token of a split by counts that go on counting, and by counts that
+    begin with this split: what it says again and again, the others have read long ago."""
+    return [counted_log_probs(each, task, split, adapt=True) for each in (counts, counts.blank())]
 
 
 def crossed_log_probs(task: LanguageModelTask, order: int, memory: int) -> Tensor:

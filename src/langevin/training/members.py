@@ -16,6 +16,7 @@ from ..errors import LangevinError
 from ..models.spelling import Spelling
 from ..posterior.average import LogMean
 from ..posterior.mixture import FEWEST, fit_weights, log_mixture
+from ..posterior.switching import fit_share
 from ..posterior.selection import names_of, resolve
 from ..process import SILENT, Progress, prepare_device
 from ..recipe import TextData
@@ -24,8 +25,10 @@ from ..store.lock import lock_folder
 from ..store.members import (
     COUNTED,
     NETWORK,
+    OWN,
     Members,
     MembersRecord,
+    ReadingOn,
     read_members,
     vocabulary_sum,
     write_members,
@@ -35,6 +38,7 @@ from ..tasks.counting import (
     count_split,
     counted_log_probs,
     crossed_log_probs,
+    reading_on_log_probs,
     unknown_words,
     windows_of,
 )
@@ -75,6 +79,7 @@ def add_members(
         crossed = crossed_log_probs(task, order, counts.memory)
         both = torch.stack([network.double(), crossed])
         weights = fit_weights(both)
+        reading_on = weigh_reading_on(network, reading_on_log_probs(counts, task, "valid"))
         surprise = -log_mixture(torch.stack([both[0], clean]), weights)
         count_split(counts, task, "valid")
         window = WINDOW.get(task.vocabulary.level, 200)
@@ -83,7 +88,7 @@ def add_members(
             asked_order=order, bytes=counts.bytes,
             nll_by_order={str(tried): nll for tried, nll in choice.nll.items()},
             weights=dict(zip((NETWORK, COUNTED), weights.tolist(), strict=True)),
-            weighed=both.shape[1] >= FEWEST, tokens=both.shape[1],
+            reading_on=reading_on, weighed=both.shape[1] >= FEWEST, tokens=both.shape[1],
             nll=dict(zip((NETWORK, COUNTED, "pool"), nll_of(*both, log_mixture(both, weights)),
                          strict=True)),
             surprise=windows_of(surprise, window, PERCENTILES), window=window,
@@ -91,6 +96,16 @@ def add_members(
         )  # fmt: skip
         spelling = Spelling.learn(unknown_words(task))
         return write_members(folder.path, record, counts, spelling)
+
+
+def weigh_reading_on(network: Tensor, counted: list[Tensor]) -> ReadingOn | None:
+    """By what each says of the tokens of validation, where counts read on; None for too few."""
+    each = torch.stack([network.double(), *counted])
+    if each.shape[1] < FEWEST:
+        return None
+    weights = fit_weights(each)
+    named = dict(zip((NETWORK, COUNTED, OWN), weights.tolist(), strict=True))
+    return ReadingOn(weights=named, share=fit_share(each, weights))
 
 
 def refuse_unfinished(folder: RunFolder) -> None:
