@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils.hooks import RemovableHandle
 
-from .checks import check_arguments, check_group, check_names, check_state, require
+from .checks import Group, Settings, check_arguments, check_group, check_names, check_state, require
 from .clocks import Clock
 from .cpu import launch
 from .late_rows import LateRows
@@ -100,7 +100,7 @@ class Sampler(torch.optim.Optimizer, ABC):
         """
         return frozenset(SHARED | (cls.__init__.__kwdefaults__ or {}).keys())
 
-    def add_param_group(self, param_group: dict[str, Any]) -> None:
+    def add_param_group(self, param_group: Group) -> None:
         """As in torch; the number of a parameter, in order of arrival, selects its noise."""
         super().add_param_group(param_group)
         group = self.param_groups[-1]
@@ -151,10 +151,10 @@ class Sampler(torch.optim.Optimizer, ABC):
         return loss
 
     @abstractmethod
-    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, group: Group) -> Settings:
         """The keyword arguments of the update, plain and compiled."""
 
-    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+    def start(self, theta: Tensor, group: Group, number: int) -> dict[str, Tensor]:
         """State of a parameter before its first step, one tensor for each name in `memory`."""
         return {}
 
@@ -165,10 +165,10 @@ class Sampler(torch.optim.Optimizer, ABC):
             "build the embedding with sparse=False, or use SGLD or PSGLD"
         )
 
-    def check_settings(self, group: dict[str, Any]) -> None:
+    def check_settings(self, group: Group) -> None:
         """Raise ValueError when a setting of this sampler is impossible."""
 
-    def remember(self, theta: Tensor, group: dict[str, Any], number: int) -> list[Tensor]:
+    def remember(self, theta: Tensor, group: Group, number: int) -> list[Tensor]:
         """The state of a parameter, in the order of the update's arguments."""
         if self.memory and self.memory[0] not in self.state[theta]:
             self.state[theta].update(self.start(theta, group, number))
@@ -182,7 +182,7 @@ class Sampler(torch.optim.Optimizer, ABC):
         )
         self.state[parameter]["prior_mean"] = mean.detach().to(parameter).clone()
 
-    def prior_mean(self, theta: Tensor, group: dict[str, Any]) -> Tensor | None:
+    def prior_mean(self, theta: Tensor, group: Group) -> Tensor | None:
         """The mean of a parameter's prior, if it has one of its own."""
         if group["prior_var"] is None or theta not in self.state:
             return None
@@ -195,8 +195,8 @@ class Sampler(torch.optim.Optimizer, ABC):
         return mean
 
     def update_rows(
-        self, theta: Tensor, memory: list[Tensor], group: dict[str, Any], number: int,
-        settings: dict[str, Any],
+        self, theta: Tensor, memory: list[Tensor], group: Group, number: int,
+        settings: Settings,
     ) -> None:  # fmt: skip
         """The update for a sparse gradient: only its rows move now."""
         if theta not in self.late:
@@ -262,14 +262,14 @@ class Sampler(torch.optim.Optimizer, ABC):
         for group in self.param_groups:  # a state may be older than this key
             group.setdefault("momentum", None)
 
-    def first_momentum(self, theta: Tensor, group: dict[str, Any], number: int) -> Tensor:
+    def first_momentum(self, theta: Tensor, group: Group, number: int) -> Tensor:
         """m ~ N(0, lr·T/N): the momentum of a particle at temperature T, zero for the twin."""
         if group["temperature"] == 0:
             return torch.zeros_like(theta, memory_format=torch.preserve_format)
         scale = math.sqrt(group["lr"] * group["temperature"] / group["num_data"])
         return self.draw(theta, group, number, START_STREAM) * scale
 
-    def draw(self, theta: Tensor, group: dict[str, Any], number: int, stream: int) -> Tensor:
+    def draw(self, theta: Tensor, group: Group, number: int, stream: int) -> Tensor:
         """Standard normals shaped like θ that depend on nothing but seed, stream, parameter,
         element and step.
         """
@@ -285,16 +285,16 @@ class Sampler(torch.optim.Optimizer, ABC):
         )  # fmt: skip
 
     @staticmethod
-    def counter(group: dict[str, Any], number: int, stream: int = STEP_STREAM) -> Counter:
+    def counter(group: Group, number: int, stream: int = STEP_STREAM) -> Counter:
         return group["seed"], number, group["steps_done"], stream
 
 
-def common_settings(group: dict[str, Any]) -> dict[str, Any]:
+def common_settings(group: Group) -> Settings:
     """The arguments that all updates share."""
     return {name: group[name] for name in ("lr", "num_data", "prior_var", "temperature")}
 
 
-def friction_of(group: dict[str, Any]) -> float:
+def friction_of(group: Group) -> float:
     """1 − momentum where a scheduler wrote one, the group's own friction everywhere else."""
     momentum = group["momentum"]
     return float(group["friction"] if momentum is None else 1 - momentum)

@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 
 Group = dict[str, Any]
+"""A parameter group, as torch has it."""
+Settings = dict[str, Any]
+"""Keyword arguments of an update, plain and compiled."""
 
 OF_SOME = {
     "preconditioner", "beta", "eps", "eps_inside", "ceiling", "friction", "thermostat_rate",

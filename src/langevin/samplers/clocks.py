@@ -11,14 +11,14 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
 
+from .checks import Settings
 from .prior import prior_pull
 
-Settings = dict[str, Any]
 
 SAME_TEMPERATURE = 0.01
 """Within this relative distance temperatures share a segment of `FrozenClock`, at their mean."""

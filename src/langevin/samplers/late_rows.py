@@ -21,7 +21,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .clocks import Clock, Move, Settings
+from .checks import Settings
+from .clocks import Clock, Move
 from .cpu import launch
 from .noise import LANES, ROW_STREAM, STEP_STREAM, Counter, box_muller, philox
 

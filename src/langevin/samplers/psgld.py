@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .base import Common, Sampler, common_settings
-from .checks import check_preconditioner
+from .checks import Group, Settings, check_preconditioner
 from .clocks import FrozenClock
 from .noise import exact_sqrt
 from .prior import drift
@@ -50,7 +50,7 @@ def gain(second_moment: Tensor, *, eps: float, eps_inside: bool, ceiling: float)
     return torch.clamp(torch.reciprocal(root), max=ceiling)
 
 
-def gain_ceiling(group: dict[str, Any]) -> float:
+def gain_ceiling(group: Group) -> float:
     """The largest G: Nσ unless the group names one.
 
     A weight that gets no gradient (the row of a rare word) has v → 0, and 1/(ε+√v) would let it
@@ -102,20 +102,20 @@ class PSGLD(Sampler):
             ceiling=ceiling, **common,
         )  # fmt: skip
 
-    def check_settings(self, group: dict[str, Any]) -> None:
+    def check_settings(self, group: Group) -> None:
         check_preconditioner(group)
 
-    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, group: Group) -> Settings:
         return common_settings(group) | preconditioner_settings(group)
 
-    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+    def start(self, theta: Tensor, group: Group, number: int) -> dict[str, Tensor]:
         return {"second_moment": torch.zeros_like(theta, memory_format=torch.preserve_format)}
 
     def clock(self, device: torch.device) -> FrozenClock:
         return FrozenClock(device, gain)
 
 
-def preconditioner_settings(group: dict[str, Any]) -> dict[str, Any]:
+def preconditioner_settings(group: Group) -> Settings:
     """The arguments of `gain_`, shared with Santa."""
     names = ("preconditioner", "beta", "eps", "eps_inside")
     return {name: group[name] for name in names} | {"ceiling": gain_ceiling(group)}

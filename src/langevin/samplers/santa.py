@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .base import Common, Sampler, common_settings, friction_of
-from .checks import check_annealing, check_friction, check_preconditioner, check_thermostat
+from .checks import Group, Settings, check_annealing, check_friction, check_preconditioner, check_thermostat
 from .noise import exact_sqrt
 from .prior import drift
 from .psgld import gain_, preconditioner_settings
@@ -82,18 +82,18 @@ class Santa(Sampler):
             eps_inside=eps_inside, ceiling=ceiling, **common,
         )  # fmt: skip
 
-    def check_settings(self, group: dict[str, Any]) -> None:
+    def check_settings(self, group: Group) -> None:
         check_friction(group)
         check_thermostat(group)
         check_preconditioner(group)
         check_annealing(group)
 
-    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, group: Group) -> Settings:
         group = group | {"temperature": annealed(group)}
         own = {"injected": friction_of(group), "thermostat_rate": group["thermostat_rate"]}
         return common_settings(group) | preconditioner_settings(group) | own
 
-    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+    def start(self, theta: Tensor, group: Group, number: int) -> dict[str, Tensor]:
         zeros = [torch.zeros_like(theta, memory_format=torch.preserve_format) for _ in range(2)]
         friction = torch.full_like(
             theta, friction_of(group), memory_format=torch.preserve_format
@@ -101,7 +101,7 @@ class Santa(Sampler):
         return {"second_moment": zeros[0], "momentum": zeros[1], "friction": friction}
 
 
-def annealed(group: dict[str, Any]) -> float:
+def annealed(group: Group) -> float:
     """T·(t+1)^(−anneal) while exploring, then 0."""
     if group["explore"] is not None and group["steps_done"] >= group["explore"]:
         return 0.0

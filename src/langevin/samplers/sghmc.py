@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from torch import Tensor
 
 from .base import Common, Sampler, common_settings, friction_of
-from .checks import check_friction
+from .checks import Group, Settings, check_friction
 from .prior import drift
 
 
@@ -49,12 +49,12 @@ class SGHMC(Sampler):
     ) -> None:
         super().__init__(params, lr, friction=friction, **common)
 
-    def check_settings(self, group: dict[str, Any]) -> None:
+    def check_settings(self, group: Group) -> None:
         check_friction(group)
 
-    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, group: Group) -> Settings:
         friction = friction_of(group)
         return common_settings(group) | {"friction": friction, "injected": friction}
 
-    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+    def start(self, theta: Tensor, group: Group, number: int) -> dict[str, Tensor]:
         return {"momentum": self.first_momentum(theta, group, number)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from .checks import Group, Settings
 from .base import Sampler, common_settings
 from .clocks import SharedClock
 from .prior import drift
@@ -36,7 +36,7 @@ class SGLD(Sampler):
     update = staticmethod(sgld_)
     kernel = "sgld"
 
-    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, group: Group) -> Settings:
         return common_settings(group)
 
     def clock(self, device: torch.device) -> SharedClock:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .base import Common, Sampler, common_settings, friction_of
-from .checks import check_friction, check_thermostat
+from .checks import Group, Settings, check_friction, check_thermostat
 from .sghmc import sghmc_
 from .thermostat import mean_square, thermostat_
 
@@ -47,14 +47,14 @@ class SGNHT(Sampler):
     ) -> None:  # fmt: skip
         super().__init__(params, lr, friction=friction, thermostat_rate=thermostat_rate, **common)
 
-    def check_settings(self, group: dict[str, Any]) -> None:
+    def check_settings(self, group: Group) -> None:
         check_friction(group)
         check_thermostat(group)
 
-    def settings(self, group: dict[str, Any]) -> dict[str, Any]:
+    def settings(self, group: Group) -> Settings:
         own = {"injected": friction_of(group), "thermostat_rate": group["thermostat_rate"]}
         return common_settings(group) | own
 
-    def start(self, theta: Tensor, group: dict[str, Any], number: int) -> dict[str, Tensor]:
+    def start(self, theta: Tensor, group: Group, number: int) -> dict[str, Tensor]:
         friction = torch.full((), friction_of(group), dtype=theta.dtype, device=theta.device)
         return {"momentum": self.first_momentum(theta, group, number), "friction": friction}

@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..checks import Settings
 from ..noise import BLOCK, Counter
 from ..prior import prior_pull
 from ..thermostat import thermostat_
@@ -24,7 +24,6 @@ Job = tuple[int, tuple[Tensor, ...], Tensor | None]
 of its prior, if it has one."""
 NoiseKey = tuple[int, int, int]
 """(seed, step, stream): a noise counter for all parameters."""
-Settings = dict[str, Any]
 
 AT_ONCE, SERIAL = 16, 64
 """Blocks that a thread takes at a time (some 15 µs), and below which one does it all: waking
