@@ -166,5 +166,5 @@ def numbered(sentences: Sentences, labels: Sequence[str], where: str) -> list[in
 
 def balanced_weights(counts: Tensor) -> Tensor:
     """w_c = N/(K·n_c) of K classes that occur: each counts alike; the mean over items is one."""
-    there = counts > 0
-    return counts.sum() / (there.sum() * counts.clamp(min=1)) * there
+    present = counts > 0
+    return counts.sum() / (present.sum() * counts.clamp(min=1)) * present

@@ -82,11 +82,11 @@ class Ensemble:
         if not self.sources:
             raise LangevinError("an ensemble needs at least one sample, got none; train longer or discard fewer")
         self.model, self.plan, self.twin = model, plan, vmappable(model)
-        own = weights(model)
-        self.shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
-        self.aliases = {name for name, _ in named_tensors(model, True)} - set(own)  # other names of tied weights
+        tensors = weights(model)
+        self.shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        self.aliases = {name for name, _ in named_tensors(model, True)} - set(tensors)  # other names of tied weights
         self.one_by_one: set[str] = set()  # methods of the model that vmap cannot run
-        self.size = sum(tensor.numel() * tensor.element_size() for tensor in own.values())
+        self.size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
         self.chunks = split_samples(len(self.sources), self.size, free_memory(model) // 2 if memory is None else memory)
         self._loaded = _Chunk(self, self.sources) if len(self.chunks) == 1 else None
         if self._loaded is None:  # all must fit the model before the first prediction, not in the middle of it
@@ -171,8 +171,8 @@ class Ensemble:
                         raise LangevinError(f"vmap cannot run this model ({error}); take plan='auto'") from error
                     refused = True
             for number, member in enumerate(chunk.members()):
-                own = () if before is None else (on_tensors(Tensor.contiguous, on_tensors(itemgetter(number), before)),)
-                yield on_tensors(lambda t: t[None], getattr(member, method)(*inputs, *own, **options))
+                state = () if before is None else (on_tensors(Tensor.contiguous, on_tensors(itemgetter(number), before)),)
+                yield on_tensors(lambda t: t[None], getattr(member, method)(*inputs, *state, **options))
             if refused:  # only now: had the inputs been wrong, the loop would have failed as well
                 self.one_by_one.add(method)
 
@@ -204,10 +204,10 @@ class _Chunk:
                 instead: dict[int, Any] = {}
                 for name, tensor in named_tensors(self.model):
                     if name in self.stack:
-                        own = self.stack[name][number]
+                        weight = self.stack[name][number]
                         if isinstance(tensor, nn.Parameter):  # of frozen weights torch.matmul makes many small products
-                            own = nn.Parameter(own, requires_grad=tensor.requires_grad)
-                        instead[id(tensor)] = own
+                            weight = nn.Parameter(weight, requires_grad=tensor.requires_grad)
+                        instead[id(tensor)] = weight
                 self._members.append(copy.deepcopy(self.model, instead).eval())
         return self._members
 
@@ -216,14 +216,14 @@ class _Chunk:
         if hasattr(self.direct, method):
             return getattr(self.direct, method)(*inputs, *(() if carry is None else (carry,)), **options)
 
-        def one(own: dict[str, Tensor], *before: Any) -> Any:
-            return functional_call(_Method(self.twin, method), own, (*inputs, *before), options)
+        def one(stack: dict[str, Tensor], *before: Any) -> Any:
+            return functional_call(_Method(self.twin, method), stack, (*inputs, *before), options)
 
-        own = {f"model.{name}": tensor for name, tensor in self.stack.items()}
+        stack = {f"model.{name}": tensor for name, tensor in self.stack.items()}
         try:
             with warnings.catch_warnings():  # what vmap itself would do in a loop is better done in ours
                 warnings.filterwarnings("error", "There is a performance drop")
-                return vmap(one)(own) if carry is None else vmap(one)(own, carry)
+                return vmap(one)(stack) if carry is None else vmap(one)(stack, carry)
         except (RuntimeError, ValueError, TypeError, UserWarning, LangevinError) as error:
             raise _NoWay(str(error)) from error
 

@@ -96,9 +96,9 @@ class EnsembleReader:
             raise LangevinError("expected a reader of the same samples to join, got another; make "
                                 "both by reader() of one posterior")
         if self.carry is not None or other.carry is not None:
-            own = zero_like(other.carry, len(self.last)) if self.carry is None else self.carry
-            more = zero_like(self.carry, len(other.last)) if other.carry is None else other.carry
-            self.carry = on_tensors(lambda *parts: torch.cat(parts, -2), own, more)
+            ours = zero_like(other.carry, len(self.last)) if self.carry is None else self.carry
+            theirs = zero_like(self.carry, len(other.last)) if other.carry is None else other.carry
+            self.carry = on_tensors(lambda *parts: torch.cat(parts, -2), ours, theirs)
         self.last, self.foreseen = torch.cat([self.last, other.last]), None
 
     def run(self, inputs: Tensor) -> tuple[Tensor, Any]:

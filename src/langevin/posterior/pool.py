@@ -108,8 +108,8 @@ class Pool:
             raise LangevinError("expected a pool of the same members to join, got another; make "
                                 "both by reader() of one posterior")
         self.refuse_rows(self.weights.shape[1] + other.weights.shape[1])
-        for own, more in zip(self.members, other.members, strict=True):
-            own.reader.join(more.reader)
+        for ours, theirs in zip(self.members, other.members, strict=True):
+            ours.reader.join(theirs.reader)
 
     def score(self, tokens: Tensor) -> Tensor:
         """Read on: log p̄ of each token, [rows, n]."""
@@ -140,6 +140,6 @@ def refuse_no_pool(members: Sequence[Member]) -> None:
 def refuse_other_tokens(names: Sequence[str], sizes: Sequence[int]) -> None:
     """Members over different vocabularies do not foresee the same items."""
     if len(set(sizes)) > 1:
-        told = ", ".join(f"{name} over {size}" for name, size in zip(names, sizes, strict=True))
-        raise LangevinError(f"expected members over the same tokens, got {told}; pool what was "
+        sizes_text = ", ".join(f"{name} over {size}" for name, size in zip(names, sizes, strict=True))
+        raise LangevinError(f"expected members over the same tokens, got {sizes_text}; pool what was "
                             f"trained with one vocabulary")

@@ -63,14 +63,14 @@ def risk_coverage(scores: Tensor, correct: Tensor) -> RiskCoverage:
     return RiskCoverage(score, accepted / len(s), wrong / accepted)
 
 
-def best_statistic(given: ItemSummary, labels: Tensor) -> tuple[str, dict[str, float]]:
+def best_statistic(predictive: ItemSummary, labels: Tensor) -> tuple[str, dict[str, float]]:
     """The statistic whose ranking has the least area under the risk-coverage curve, and the area of each.
 
     To learn a threshold for the winner on the same data, pass the number of areas as `comparisons` to
     `learn_threshold`.
     """
-    correct = given.label == labels.to(given.label)
-    scores = {name: uncertainty_score(name, given) for name in statistics_of(given.samples)}
+    correct = predictive.label == labels.to(predictive.label)
+    scores = {name: uncertainty_score(name, predictive) for name in statistics_of(predictive.samples)}
     areas = {name: risk_coverage(score, correct).aurc for name, score in scores.items()}
     return min(areas, key=lambda name: areas[name]), areas
 
@@ -121,11 +121,11 @@ class DecisionRule(Result):
         return known | {"coverage": self.coverage, "risk": self.risk}
 
     @staticmethod
-    def from_dict(told: Mapping[str, Any]) -> DecisionRule:
+    def from_dict(record: Mapping[str, Any]) -> DecisionRule:
         """The rule that `to_dict` told."""
         try:
-            threshold = math.inf if told["threshold"] is None else float(told["threshold"])
-            values = {name: told[name] for name in DecisionRule.__dataclass_fields__}
+            threshold = math.inf if record["threshold"] is None else float(record["threshold"])
+            values = {name: record[name] for name in DecisionRule.__dataclass_fields__}
             return DecisionRule(**(values | {"threshold": threshold}))
         except (ValueError, KeyError, TypeError) as error:
             raise LangevinError(f"expected a decision rule, it cannot be read: {error!r}") from None

@@ -63,7 +63,7 @@ Choose = Callable[[RunFolder, list[Sample], bool], Choice]
 """Finds the best collection of these samples; the flag says whether to remember it."""
 
 
-def resolve(folder: RunFolder, asked: Selection = Selection(), choose: Choose | None = None) -> Chosen:  # noqa: B008  # frozen
+def resolve(folder: RunFolder, request: Selection = Selection(), choose: Choose | None = None) -> Chosen:  # noqa: B008  # frozen
     """The samples of a run that were asked for, or else its default.
 
     The default is what validation chose when training ended, as long as the samples are the same,
@@ -71,25 +71,25 @@ def resolve(folder: RunFolder, asked: Selection = Selection(), choose: Choose | 
     accept, and should choose nothing else. Where "best" is asked for and nothing is remembered,
     `choose` evaluates.
     """
-    store = folder.store(skip_damaged=asked.skip_damaged)
+    store = folder.store(skip_damaged=request.skip_damaged)
     known = folder.choice()
     if known is not None and known.of != names_of(store.samples):
         known = None
-    usual = BEST if known and folder.recipe.task != "classify" and not asked.says_which else ALL
-    how = asked.how or usual
+    usual = BEST if known and folder.recipe.task != "classify" and not request.says_which else ALL
+    how = request.how or usual
     if how != BEST:
-        samples = store.select(how, asked.samples, discard=asked.discard)
+        samples = store.select(how, request.samples, discard=request.discard)
         return Chosen(samples, how, store.skipped)
-    if asked.samples is not None:
-        raise LangevinError(f"{BEST} chooses how many samples by itself, got {asked.samples}; leave "
+    if request.samples is not None:
+        raise LangevinError(f"{BEST} chooses how many samples by itself, got {request.samples}; leave "
                             f"--samples out, or name a collection: {', '.join(COLLECTIONS)}")
-    some = asked.discard > 0 or asked.skip_damaged
-    if known is None or some:
+    partial = request.discard > 0 or request.skip_damaged
+    if known is None or partial:
         if choose is None:
             raise LangevinError(f"expected a choice that validation made in {folder.path}, found "
                                 f"none; name a collection: {', '.join(COLLECTIONS)}")
-        known = choose(folder, store.read(discard=asked.discard), not some)
-    samples = store.select(known.how, known.samples, discard=asked.discard)
+        known = choose(folder, store.read(discard=request.discard), not partial)
+    samples = store.select(known.how, known.samples, discard=request.discard)
     return Chosen(samples, BEST, store.skipped, known)
 
 

@@ -78,14 +78,14 @@ class Recipe(Table):
 def without_gone(values: dict[str, Any]) -> dict[str, Any]:
     """Recipe tables without the keys that did nothing at their defaults; any other value asks for what is not there."""
     for table, keys in GONE.items():
-        there = values.get(table)
-        if not isinstance(there, dict):
+        content = values.get(table)
+        if not isinstance(content, dict):
             continue
-        for key in keys.keys() & there.keys():
-            if there[key] != keys[key]:
+        for key in keys.keys() & content.keys():
+            if content[key] != keys[key]:
                 raise ValueError(f"{table}.{key} is gone: expected {keys[key]:g}, which does nothing, or no such key, "
-                                 f"got {there[key]!r}; leave it out")
-        values = values | {table: {key: value for key, value in there.items() if key not in keys}}
+                                 f"got {content[key]!r}; leave it out")
+        values = values | {table: {key: value for key, value in content.items() if key not in keys}}
     return values
 
 

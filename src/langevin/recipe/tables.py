@@ -110,12 +110,12 @@ class SamplerSettings(Table):
 
     def resolved(self, num_data: float) -> tuple[str, dict[str, Any]]:
         """Name of the sampler and the settings to build it with; an optimiser becomes its sampler at T = 0."""
-        given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
+        settings = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
         if isinstance(self.temperature, str):
-            given["temperature"] = float(self.temperature.removesuffix("/N")) / num_data
+            settings["temperature"] = float(self.temperature.removesuffix("/N")) / num_data
         twin = dict(OPTIMISERS.get(self.name, {"name": self.name}))
         base = {"temperature": 0.0 if self.name in OPTIMISERS else 1.0}
-        return twin.pop("name"), base | twin | given
+        return twin.pop("name"), base | twin | settings
 
 
 class Run(Table):
@@ -189,6 +189,6 @@ class Run(Table):
         collected = f"burn-in {self.burn_in:g}, a sample every {self.sample_every:g}"
         if self.lr_schedule == "plateau":
             collected = "samples from half-way on"
-        kept = ", samples are running means" if self.sample == "mean" else ""
-        return (f"{self.epochs:g} epochs, {collected}, lr {self.lr_schedule}{kept}, clip {self.clip}, "
+        means = ", samples are running means" if self.sample == "mean" else ""
+        return (f"{self.epochs:g} epochs, {collected}, lr {self.lr_schedule}{means}, clip {self.clip}, "
                 f"{self.precision}")

@@ -49,9 +49,9 @@ def save_figure(path: Path, *panels: Callable[[Axes], None], size: tuple[float, 
 def write_figure(path: Path, figure: Figure) -> None:
     """The suffix of the file says the format."""
     refuse_ending(path)
-    made = io.BytesIO()
-    figure.savefig(made, format=path.suffix[1:].lower(), dpi=150)
-    write_atomic(path, made.getvalue())
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=150)
+    write_atomic(path, buffer.getvalue())
 
 
 def refuse_ending(path: Path) -> None:
@@ -141,8 +141,8 @@ def draw_points(
         raise LangevinError(f"expected labels from 0 to {len(names) - 1}, as there are {len(names)} names, "
                             f"got {int(labels.min())} to {int(labels.max())}")
     for at, name in enumerate(names):
-        own = points[labels == at]
-        axes.scatter(own[:, 0].tolist(), own[:, 1].tolist(), s=14, color=colour(at), alpha=0.75, linewidth=0,
+        cluster = points[labels == at]
+        axes.scatter(cluster[:, 0].tolist(), cluster[:, 1].tolist(), s=14, color=colour(at), alpha=0.75, linewidth=0,
                      marker=MARKERS[(at + at // len(COLOURS)) % len(MARKERS)], label=name)
     most = scores.argsort(descending=True, stable=True)[:circled]
     ringed = points[most]
@@ -168,8 +168,8 @@ def embed_2d(features: Tensor) -> Tensor:
         raise LangevinError(f"expected finite features of at least 4 items and 2 dimensions, "
                             f"got shape {list(features.shape)}")
     reach = min(30.0, (len(features) - 1) / 3)
-    made = TSNE(n_components=2, init="pca", perplexity=reach, random_state=0)
-    return torch.from_numpy(made.fit_transform(features.detach().cpu().float().numpy()))
+    projection = TSNE(n_components=2, init="pca", perplexity=reach, random_state=0)
+    return torch.from_numpy(projection.fit_transform(features.detach().cpu().float().numpy()))
 
 
 def draw_lines(axes: Axes, curves: Mapping[str, Line]) -> None:

@@ -88,12 +88,12 @@ def learning_lines(history: list[dict[str, Any]], score: str) -> dict[str, Line]
     lines: dict[str, Line] = {}
     chains = sorted({line.get("chain", 0) for line in history})
     for chain in chains:
-        own = [line for line in history if line.get("chain", 0) == chain]
+        record_lines = [line for line in history if line.get("chain", 0) == chain]
         suffix = f", chain {chain}" if len(chains) > 1 else ""
         if score == "nll":
-            lines[f"training loss{suffix}"] = [x["epoch"] for x in own], [x["train_loss"] for x in own]
-        lines[f"weights at that time{suffix}"] = [x["epoch"] for x in own], in_table_units(score, [x["valid"][score] for x in own])
-        later = [x for x in own if "average" in x]
+            lines[f"training loss{suffix}"] = [x["epoch"] for x in record_lines], [x["train_loss"] for x in record_lines]
+        lines[f"weights at that time{suffix}"] = [x["epoch"] for x in record_lines], in_table_units(score, [x["valid"][score] for x in record_lines])
+        later = [x for x in record_lines if "average" in x]
         if later:
             lines[f"running average{suffix}"] = [x["epoch"] for x in later], in_table_units(score, [x["average"][score] for x in later])
     return lines

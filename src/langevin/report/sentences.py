@@ -82,32 +82,32 @@ def decision(accepted: bool | None) -> Text:
     return Text(ACCEPT, style="green") if accepted else Text(PERSON, style="yellow")
 
 
-def answers_in_words(told: Answers) -> Text:
+def answers_in_words(answers: Answers) -> Text:
     """Where the answers are, and how many of them are wrong; nothing where neither is to be said."""
     lines = Text()
-    if told.out is not None:
-        lines.append(f"{told.items} answers in {told.out}")
-        if told.rule is not None:
-            lines.append(f", {told.accepted} of them accepted: {rule_in_words(told.rule)}")
+    if answers.out is not None:
+        lines.append(f"{answers.items} answers in {answers.out}")
+        if answers.rule is not None:
+            lines.append(f", {answers.accepted} of them accepted: {rule_in_words(answers.rule)}")
         lines.append("\n")
-    if told.labelled:
-        share = (told.wrong or 0) / told.labelled
-        lines.append(f"wrong: {told.wrong} of {told.labelled} ({share:.2%})\n")
+    if answers.labelled:
+        share = (answers.wrong or 0) / answers.labelled
+        lines.append(f"wrong: {answers.wrong} of {answers.labelled} ({share:.2%})\n")
     return lines
 
 
-def ranking_table(told: Decision) -> Group:
+def ranking_table(decision: Decision) -> Group:
     """How well each statistic puts the wrong answers last, on validation and test; the best of each
     in green.
 
     "at 90%": the error among the most certain 90% of the answers.
     """
-    parts = [(name, part) for name, part in (("valid", told.valid), ("test", told.test)) if part]
+    parts = [(name, part) for name, part in (("valid", decision.valid), ("test", decision.test)) if part]
     columns = ["statistic"]
     for name, _ in parts:
         columns += [f"{name} AURC", "at 90%", "at 80%"]
     rows = []
-    for statistic in told.valid.aurc:
+    for statistic in decision.valid.aurc:
         row: list[str | Text] = [statistic.replace("_", " ")]
         for _, part in parts:
             best = "green" if part.best == statistic else ""
@@ -116,13 +116,13 @@ def ranking_table(told: Decision) -> Group:
                     f"{at['0.8']:.2%}"]
         rows.append(row)
     errors = ", ".join(f"{name} {part.error:.2%}" for name, part in parts)
-    title = f"{told.run}, {told.samples} samples; error of all answers: {errors}"
+    title = f"{decision.run}, {decision.samples} samples; error of all answers: {errors}"
     return table(title, columns, rows)
 
 
-def promise_in_words(told: Decision) -> Text:
+def promise_in_words(decision: Decision) -> Text:
     """The rule, what became of it on the test split, and why its promise may not be exact."""
-    line, test = Text(rule_in_words(told.rule)), told.promise
+    line, test = Text(rule_in_words(decision.rule)), decision.promise
     if test is None:
         line.append("; the run has no test split to see whether it holds")
     else:
@@ -131,12 +131,12 @@ def promise_in_words(told: Decision) -> Text:
         broken = f": NOT held (by chance in {test.chance:.1%} of cases)"
         line.append(": the promise held" if test.held else broken,
                     style="green" if test.held else "red")
-    return line.append(f"\n{told.caution}", style="yellow") if told.caution else line
+    return line.append(f"\n{decision.caution}", style="yellow") if decision.caution else line
 
 
-def sets_in_words(told: PredictionSets) -> Text:
+def sets_in_words(sets: PredictionSets) -> Text:
     """What sets promise, what became of it on the test split, and why it may not be exact."""
-    rule, test = told.rule, told.test
+    rule, test = sets.rule, sets.test
     line = Text(f"the sets hold the true class of {1 - rule.alpha:.1%} of new texts, learnt on "
                 f"{rule.items} validation sentences")
     if test is None:
@@ -145,13 +145,13 @@ def sets_in_words(told: PredictionSets) -> Text:
         line.append(f"; on test they hold {test.coverage:.1%} and have {test.size:.2f} classes, "
                     f"{test.single:.1%} of them one (so few by chance in {test.chance:.1%} of "
                     f"cases if the promise holds)")
-    return line.append(f"\n{told.caution}", style="yellow") if told.caution else line
+    return line.append(f"\n{sets.caution}", style="yellow") if sets.caution else line
 
 
-def draw_decision(path: Path, told: Decision) -> None:
+def draw_decision(path: Path, decision: Decision) -> None:
     """Risk against coverage for all statistics, on test, or on validation where there is none."""
-    curves = {name.replace("_", " "): curve for name, curve in told.splits[-1].curves().items()}
-    target = told.asked.value if told.asked.kind == "risk" else None
+    curves = {name.replace("_", " "): curve for name, curve in decision.splits[-1].curves().items()}
+    target = decision.asked.value if decision.asked.kind == "risk" else None
     save_figure(path, lambda axes: draw_risk_coverage(axes, curves, target))
 
 
@@ -166,14 +166,14 @@ def draw_sentence_map(path: Path, shown: SentenceMap) -> None:
     save_figure(path, draw, size=(7.0, 5.0))
 
 
-def calibration_table(told: Calibration) -> Group:
+def calibration_table(calibration: Calibration) -> Group:
     """Error, NLL, Brier score and ECE of each way to predict."""
     rows = [
         (name, f"{m.error:.2%}", f"{m.nll:.4f}", f"{m.brier:.4f}", f"{m.ece:.4f}",
          f"{m.ece_equal_mass:.4f}")
-        for name, m in told.methods.items()
+        for name, m in calibration.methods.items()
     ]
-    title = f"{told.run} on {told.split}, {told.items} sentences"
+    title = f"{calibration.run} on {calibration.split}, {calibration.items} sentences"
     return table(title, ("prediction", "error", "NLL", "Brier", "ECE", "ECE, equal mass"), rows)
 
 

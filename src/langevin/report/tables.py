@@ -67,8 +67,8 @@ def evaluation_tables(result: Evaluation) -> list[ResultTable]:
         return [models_by_metrics(title, dict(alone) | chains | dict([whole]))]
     rows = tuple((heading(name, result.unit), *(cell(m, name) for m in models.values()))
                  for name in names)  # fmt: skip
-    made = ResultTable(title, ("metric", *models), rows)
-    return [made, models_by_metrics("chain by chain", chains)] if chains else [made]
+    table = ResultTable(title, ("metric", *models), rows)
+    return [table, models_by_metrics("chain by chain", chains)] if chains else [table]
 
 
 def models_of(result: Evaluation) -> dict[str, dict[str, float]]:
@@ -178,11 +178,11 @@ def gain_in_words(result: Evaluation) -> str:
         chosen = "chosen on this split" if result.split == "valid" else "chosen by validation"
         best = f"the best single sample, {chosen},"
         rivals.insert(0, (best, result.gain, result.gain_error))
-    told = [compared(gain, error, name, result.unit) for name, gain, error in rivals
+    sentences = [compared(gain, error, name, result.unit) for name, gain, error in rivals
             if gain is not None]  # fmt: skip
-    if not told:
+    if not sentences:
         return ""
-    return f"On {result.split}, the average of {result.samples} samples is {' and '.join(told)}."
+    return f"On {result.split}, the average of {result.samples} samples is {' and '.join(sentences)}."
 
 
 def compared(gain: float, error: float | None, other: str, unit: str) -> str:

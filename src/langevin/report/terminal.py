@@ -21,8 +21,8 @@ class SafeConsole(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
-            own = segment.control is not None
-            yield segment if own else Segment(show_controls(segment.text), segment.style)
+            is_control = segment.control is not None
+            yield segment if is_control else Segment(show_controls(segment.text), segment.style)
 
 
 screen = SafeConsole(highlight=False, markup=False, emoji=False)
@@ -63,12 +63,12 @@ def table(
 
     Rows that are `named` have names that a reader copies in the first column: they are never cut.
     """
-    made = Table(header_style="bold")
+    lines = Table(header_style="bold")
     for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number and not words else "left", no_wrap=named and not number)
+        lines.add_column(column, justify="right" if number and not words else "left", no_wrap=named and not number)
     for row in rows:
-        made.add_row(*row)
-    return Group(Text(title, style="bold"), made)
+        lines.add_row(*row)
+    return Group(Text(title, style="bold"), lines)
 
 
 def text_table(result: ResultTable) -> Group:

@@ -56,8 +56,8 @@ def parts_table(result: Uncertainty) -> ResultTable:
 
 def top_table(result: Uncertainty) -> ResultTable:
     """The most uncertain tokens in context, sentences, or captions."""
-    made = {"token": token_rows, "word": caption_rows, "sentence": sentence_rows}[result.unit]
-    columns, rows = made(result.top)
+    make_rows = {"token": token_rows, "word": caption_rows, "sentence": sentence_rows}[result.unit]
+    columns, rows = make_rows(result.top)
     title = f"most uncertain {GROUPS[result.unit]} by {NAMES[result.by]}"
     title += "" if result.unit == "sentence" else " (the stronger the colour, the less certain)"
     return ResultTable(title, columns, tuple(rows), words=True)

@@ -71,9 +71,9 @@ class LateRows:
         rows = torch.arange(len(self.theta), device=self.theta.device) if rows is None else torch.unique(rows)
         rows = rows[self.seen[rows] < self.clock.now]
         size = 16 * ROWS_AT_ONCE if self.fits() else ROWS_AT_ONCE
-        for some in rows.split(size) if len(rows) else ():
-            for number, move in self.clock.moves(self.seen[some]):
-                self.late(some, move, ROW_STREAM + (number << 8))
+        for part in rows.split(size) if len(rows) else ():
+            for number, move in self.clock.moves(self.seen[part]):
+                self.late(part, move, ROW_STREAM + (number << 8))
         self.seen[rows] = self.clock.now
 
     def late(self, rows: Tensor, move: Move, stream: int) -> None:

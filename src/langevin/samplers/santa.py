@@ -90,8 +90,8 @@ class Santa(Sampler):
 
     def settings(self, group: Group) -> Settings:
         group = group | {"temperature": annealed(group)}
-        own = {"injected": friction_of(group), "thermostat_rate": group["thermostat_rate"]}
-        return common_settings(group) | preconditioner_settings(group) | own
+        friction = {"injected": friction_of(group), "thermostat_rate": group["thermostat_rate"]}
+        return common_settings(group) | preconditioner_settings(group) | friction
 
     def start(self, theta: Tensor, group: Group, number: int) -> dict[str, Tensor]:
         zeros = [torch.zeros_like(theta, memory_format=torch.preserve_format) for _ in range(2)]

@@ -52,8 +52,8 @@ class SGNHT(Sampler):
         check_thermostat(group)
 
     def settings(self, group: Group) -> Settings:
-        own = {"injected": friction_of(group), "thermostat_rate": group["thermostat_rate"]}
-        return common_settings(group) | own
+        friction = {"injected": friction_of(group), "thermostat_rate": group["thermostat_rate"]}
+        return common_settings(group) | friction
 
     def start(self, theta: Tensor, group: Group, number: int) -> dict[str, Tensor]:
         friction = torch.full((), friction_of(group), dtype=theta.dtype, device=theta.device)

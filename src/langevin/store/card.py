@@ -105,9 +105,9 @@ def number(value: float) -> str:
 
 def command(*words: str, **options: object) -> str:
     """A command of ours as a shell takes it; None is left out, True a switch."""
-    told = [word for name, value in options.items() if value is not None
+    arguments = [word for name, value in options.items() if value is not None
             for word in (f"--{name.replace('_', '-')}", *(() if value is True else (str(value),)))]
-    return shlex.join(["langevin", *words, *told])
+    return shlex.join(["langevin", *words, *arguments])
 
 
 def training_command(folder: RunFolder, run: str) -> str:

@@ -108,8 +108,8 @@ def load_log_probs(path: Path) -> Tensor | None:
 
 
 def metadata_of(tensors: Mapping[str, Tensor], text: str) -> dict[str, str]:
-    own = tensors_sum(tensors)
-    return {PROGRESS: text, TENSORS: own, SUM: hashlib.sha256((own + text).encode()).hexdigest()}
+    digest = tensors_sum(tensors)
+    return {PROGRESS: text, TENSORS: digest, SUM: hashlib.sha256((digest + text).encode()).hexdigest()}
 
 
 def progress_of(metadata: dict[str, str], path: Path) -> RunProgress:

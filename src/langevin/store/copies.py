@@ -31,10 +31,10 @@ class PortableRun:
         """For a new run: the folder given, which must not hold anything, or a temporary one."""
         if folder is None:
             return cls(Path())._in_temporary("run")
-        made = cls(Path(folder))
-        refuse_used(made.path,
+        run = cls(Path(folder))
+        refuse_used(run.path,
                     "choose another one, or None: each fit of a cross-validation needs its own")
-        return made
+        return run
 
     def _in_temporary(self, name: str) -> PortableRun:
         """Move to a temporary folder that is removed with this object."""

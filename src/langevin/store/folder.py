@@ -123,8 +123,8 @@ class RunFolder:
             sums = recipe_sum, seal(vocabulary.to_json())
             write_record(path / ORIGIN, describe_origin(recipe, facts, teacher, *sums))
             names = tuple(f"chain-{number}" for number in range(len(chains)))
-            for name, own in zip(names, chains, strict=True):
-                cls.create(path / name, own, vocabulary, facts)
+            for name, chain in zip(names, chains, strict=True):
+                cls.create(path / name, chain, vocabulary, facts)
             if chains:
                 write_record(path / CHAINS, Chains(chains=names))
             write_atomic(path / RECIPE, text)

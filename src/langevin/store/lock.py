@@ -100,10 +100,10 @@ def try_lock(folder: Path) -> FolderLock | None:
         while True:
             descriptor = open_lock(path)
             status = os.fstat(descriptor)
-            own = held.get((status.st_dev, status.st_ino))
-            if own is not None and own.alive:
+            lock = held.get((status.st_dev, status.st_ino))
+            if lock is not None and lock.alive:
                 os.close(descriptor)
-                return None if own.busy else own.hand_over()
+                return None if lock.busy else lock.hand_over()
             try:
                 if fcntl is not None:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -158,8 +158,8 @@ def owner(path: Path) -> str:
     """Who has the lock, in words."""
     try:
         with path.open("rb") as file:
-            said = json.loads(file.read(1000))
-        pid, host, since = int(said["pid"]), str(said["host"]), str(said["since"])
+            record = json.loads(file.read(1000))
+        pid, host, since = int(record["pid"]), str(record["host"]), str(record["since"])
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"
     who = "this process" if pid == os.getpid() and host == platform.node() else f"process {pid}"

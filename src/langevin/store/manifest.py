@@ -129,15 +129,15 @@ class Origin(Record):
         """Version 0.1.0 had the facts of the data beside the others, and no number."""
         if "format" in content:
             return content
-        own = {key: value for key, value in content.items() if key in cls.model_fields}
-        own.pop("data", None)
-        data = {key: value for key, value in content.items() if key not in own}
-        return own | {"format": 2, "data": data}
+        values = {key: value for key, value in content.items() if key in cls.model_fields}
+        values.pop("data", None)
+        data = {key: value for key, value in content.items() if key not in values}
+        return values | {"format": 2, "data": data}
 
     def flat(self) -> dict[str, Any]:
         """All in one table, JSON-ready, as records of results have it."""
-        told = self.model_dump(mode="json", exclude={"data", "format", *SUMS})
-        return {key: value for key, value in told.items() if key != "teacher" or value} | self.data
+        values = self.model_dump(mode="json", exclude={"data", "format", *SUMS})
+        return {key: value for key, value in values.items() if key != "teacher" or value} | self.data
 
 
 class SampleRecord(Record):

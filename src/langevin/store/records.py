@@ -108,9 +108,9 @@ def explain_mismatch(error: ValidationError, source: Path | str, remedy: str) ->
         return f"expected {key} in {source}, found none; {remedy}"
     if problem["type"] == "extra_forbidden":
         return f"expected no {key!a:.80} in {source}, as langevin writes none; {remedy}"
-    said = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    said = said[:1].lower() + said[1:]
-    return f"expected {key} in {source} to be {said}, got {problem['input']!a:.80}; {remedy}"
+    message = problem["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    return f"expected {key} in {source} to be {message}, got {problem['input']!a:.80}; {remedy}"
 
 
 def json_object(raw: bytes, source: Path, remedy: str) -> dict[str, Any]:

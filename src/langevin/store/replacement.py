@@ -103,9 +103,9 @@ def refuse_target(out: Path, recipe: Recipe, *, overwrite: bool) -> None:
 def kind_of(folder: Path) -> str | None:
     """Of which kind a folder of ours is, by its marker or its complete shape; None if it is not."""
     if (folder / MARKER).is_file() and not (folder / MARKER).is_symlink():
-        said = read(folder / MARKER)
-        if set(said) == {"format", "kind"} and said["format"] == 1 and said["kind"] in FILES:
-            return str(said["kind"])
+        marker = read(folder / MARKER)
+        if set(marker) == {"format", "kind"} and marker["format"] == 1 and marker["kind"] in FILES:
+            return str(marker["kind"])
         raise LangevinError(f"expected {folder / MARKER} to say of which kind the folder is, it "
                             f"says something else; choose another folder, or remove this one "
                             f"yourself")

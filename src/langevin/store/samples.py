@@ -62,8 +62,8 @@ class Sample:
             return f"sample {self.path} is listed but not there; {REMEDY}"
         except OSError as error:
             return f"sample {self.path} cannot be read: {error}; {REMEDY}"
-        said = f"sample {self.path} was changed after it was written (its hash differs); {REMEDY}"
-        return "" if same else said
+        message = f"sample {self.path} was changed after it was written (its hash differs); {REMEDY}"
+        return "" if same else message
 
     def record(self) -> SampleRecord:
         """What is listed of it."""
@@ -205,14 +205,14 @@ class SampleStore:
         """The samples that a checkpoint knows, `left` of them still listed, if all are sound."""
         path = self.listing.source
         found = self._samples_of(known, path)
-        said = (f"{path} lists {left} of the {len(known)} samples that the checkpoint of this run "
+        message = (f"{path} lists {left} of the {len(known)} samples that the checkpoint of this run "
                 f"knows")
         for sample in found:
             if damage(sample):
                 raise LangevinError(
-                    f"{said}, and {sample.path.name} is not there as it was written; bring it back "
+                    f"{message}, and {sample.path.name} is not there as it was written; bring it back "
                     f"from a copy, or delete the checkpoint to start the run again from its recipe")
-        log.warning("%s; their files are sound, so that they are listed again", said)
+        log.warning("%s; their files are sound, so that they are listed again", message)
         return found
 
     def __len__(self) -> int:

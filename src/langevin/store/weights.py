@@ -15,8 +15,8 @@ class DamagedSample(LangevinError):
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
     """Parameters (tied ones once) and buffers of a model, by name, contiguous and on the CPU."""
-    kept = model.state_dict()
-    buffers = {name: buffer for name, buffer in model.named_buffers() if name in kept}
+    state = model.state_dict()
+    buffers = {name: buffer for name, buffer in model.named_buffers() if name in state}
     named = dict(model.named_parameters()) | buffers
     return {name: tensor.detach().contiguous().cpu() for name, tensor in named.items()}
 

@@ -149,9 +149,9 @@ def update(name: str, jobs: Sequence[Job], key: NoiseKey | None, settings: Setti
     torch.autograd.graph.increment_version(weights)  # written behind torch's back
     if sums and (goal := target(settings)) > 0:
         rate = settings["thermostat_rate"]
-        for (_, tensors, _), own in zip(jobs, sums, strict=True):
+        for (_, tensors, _), total in zip(jobs, sums, strict=True):
             if size := tensors[0].numel():
-                heat = float(own.numpy().sum()) / size
+                heat = float(total.numpy().sum()) / size
                 thermostat_(tensors[-1], heat, target=goal, rate=rate)
 
 

@@ -56,15 +56,15 @@ class Kernel:
             began = time.perf_counter()
             signature = types.void(types.CPointer(getattr(types, dtype)))
             try:
-                made = numba.cfunc(signature, cache=True, **OPTIONS)(self.function)
+                compiled = numba.cfunc(signature, cache=True, **OPTIONS)(self.function)
             except RuntimeError:  # numba found no directory for its cache
-                made = numba.cfunc(signature, **OPTIONS)(self.function)
-            if not made.cache_hits:
+                compiled = numba.cfunc(signature, **OPTIONS)(self.function)
+            if not compiled.cache_hits:
                 log.info(
                     "compiled %s for %s in %.1f s; the next process finds it in numba's cache",
                     self.function.__name__, dtype, time.perf_counter() - began,
                 )  # fmt: skip
-            self.compiled[dtype] = made
+            self.compiled[dtype] = compiled
         return int(self.compiled[dtype].address)
 
 
