@@ -11,7 +11,7 @@ from langevin.errors import LangevinError
 from langevin.report.controls import show_controls
 from langevin.report.terminal import messages
 from langevin.training.loop import refuse_oversized
-from tests.cli.test_cli import LONG, start_process, wait_for_step
+from tests.cli.test_killed import LONG, start_process, wait_for_step
 from tests.conftest import SET
 from tests.training.test_loop import fingerprint
 
