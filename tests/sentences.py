@@ -9,7 +9,7 @@ PLACES, PEOPLE, THINGS = ["Rome", "Moscow", "Smolensk"], ["Tolstoy", "Kutuzov", 
 
 TINY_CLASSIFIER = [
     "hidden=8", "layers=1", "batch_size=10", "epochs=3", "burn_in=1", "sample_every=0.5", "patience=none", "threads=1",
-    "vectors=none", "fold=none", "lr=0.01",
+    "vectors=none", "fold=none", "lr=0.01", "lr_schedule=constant", "sample=last", "by_size=false",
 ]
 
 

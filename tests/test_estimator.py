@@ -86,7 +86,8 @@ def test_answers(fitted):
 def test_the_run_behind_it_is_a_run_like_any_other(fitted):
     posterior = langevin.load(fitted.run_.path)
     assert isinstance(posterior, ClassificationPosterior)
-    assert len(posterior) == 2 == sum("average" in line for line in fitted.history_)
+    assert len(posterior) == 4 == sum("average" in line for line in fitted.history_)
+    assert posterior.members is not None
     found = [list(one.p.values()) for one in posterior.predict(TEXTS)]
     assert np.allclose(found, fitted.predict_proba(TEXTS), atol=1e-6)
     assert posterior.task.splits == ("train", "valid")
@@ -178,7 +179,7 @@ langevin.BayesianTextClassifier()
 
 
 def test_a_temperature_is_a_number(tmp_path):
-    assert BayesianTextClassifier().temperature == load_recipe("classify").sampler.temperature == 0.01
+    assert BayesianTextClassifier().recipe(tmp_path).sampler == load_recipe("classify-words").sampler
     with pytest.raises(ValueError, match=r"temperature = 'auto' is gone, .* 0\.01 for sentences"):
         BayesianTextClassifier(**TINY, temperature="auto", folder=tmp_path / "run").fit(TEXTS, LABELS)
     assert not (tmp_path / "run").exists()
@@ -219,13 +220,13 @@ def test_texts_may_come_one_by_one(fitted):
 
 def test_sets_hold_the_true_class_and_say_when_their_promise_is_not_exact(fitted):
     held_out = fitted.posterior_.predictive(fitted.posterior_.split("valid"))
-    with pytest.warns(UserWarning, match="also chose when to stop"):
+    with pytest.warns(UserWarning, match="also chose the weights of the members"):
         sets = fitted.predict_set(TEXTS, alpha=0.3)
     rule = learn_sets(held_out.probabilities, fitted.posterior_.task.targets["valid"], alpha=0.3)
     inside = rule.sets(torch.from_numpy(fitted.predict_proba(TEXTS))).numpy()
     assert [own.tolist() for own in sets] == [fitted.classes_[row].tolist() for row in inside]
     assert np.mean([label in own for label, own in zip(LABELS, sets, strict=True)]) > 0.6
-    exact = BayesianTextClassifier(**TINY | {"patience": None, "validation_fraction": 0.3}).fit(TEXTS, LABELS)
+    exact = BayesianTextClassifier(**TINY | {"pool": "none", "validation_fraction": 0.3}).fit(TEXTS, LABELS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         exact.predict_set(TEXTS[:3])

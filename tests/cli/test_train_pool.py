@@ -44,15 +44,21 @@ def test_a_damaged_member_is_made_again(cli, pooled):
     assert cli("check", pooled)[0] == 0
 
 
-def test_only_finished_runs_of_texts(cli, classifier_run, tmp_path):
-    for folder, message in [
-        (classifier_run, "counts foresee texts alone"),
-        (tmp_path, "expected a run folder"),
-    ]:
-        code, _, said = cli("pool", folder)
-        assert code == 2
-        assert message in said
-        assert "Traceback" not in said
+def test_only_run_folders(cli, tmp_path):
+    code, _, said = cli("pool", tmp_path)
+    assert code == 2
+    assert "expected a run folder" in said
+
+
+def test_linear_parts_join_a_classifier(cli, classifier_run, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(classifier_run, run)
+    code, said, _ = cli("pool", run, "--quiet")
+    assert code == 0
+    assert "linear part over n-grams" in said
+    told = json.loads(cli("pool", run, "--json")[1])
+    assert set(told["weights"]) == {"network", "n-grams"}
+    assert set(told["nll"]) == {"network", "n-grams", "pool"}
 
 
 def test_an_export_leaves_the_text_out_unless_told(cli, pooled, tmp_path):

@@ -127,13 +127,9 @@ def test_members_of_a_finished_run_are_made_once(folder):
     assert expected.record == first.record
 
 
-def test_who_wants_linear_members(folder):
-    task, _ = draws_of(folder)
-    assert wants_linear_members(task)
-    assert not wants_linear_members(open_task(folder.recipe.model_copy(
-        update={"data": folder.recipe.data.model_copy(update={"pool": "none"})})))  # fmt: skip
-
-
+def test_who_wants_linear_members(folder, classifier_run):
+    assert wants_linear_members(folder)
+    assert not wants_linear_members(RunFolder(classifier_run))
 
 
 def flip(path):

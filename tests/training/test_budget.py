@@ -4,12 +4,14 @@ import pytest
 
 from langevin.errors import LangevinError
 from langevin.recipe import load_recipe
+from langevin.recipe.sentences import MOST_EPOCHS, STEPS
 from langevin.recipe.text import settings_by_size
 from langevin.store.folder import RunFolder
 from langevin.training import budget
 from langevin.training.budget import fit_recipe, training_tokens
 from langevin.training.session import start
 from tests.conftest import TINY
+from tests.sentences import questions, write_questions
 
 SMALL = [key for key in TINY if key.partition("=")[0] in ("hidden", "layers", "batch_size", "window", "threads")]
 
@@ -73,6 +75,17 @@ def test_too_little_time_is_refused(text_file, tmp_path):
     assert not (tmp_path / "r").exists()
 
 
-def test_by_size_is_for_texts():
-    with pytest.raises(LangevinError, match="by_size is for texts, got a recipe for 'classify'"):
-        fit_recipe(load_recipe("classify", ["by_size=true"]))
+def test_fewer_sentences_are_passed_over_more_often(tmp_path):
+    epochs = {}
+    for count in (40, 4000):
+        path = write_questions(tmp_path / f"{count}.csv", questions(count))
+        recipe = fit_recipe(load_recipe("classify-words", [f"corpus={path}"]))
+        epochs[count] = recipe.run.epochs
+        assert not recipe.run.by_size
+    assert epochs == {40: MOST_EPOCHS, 4000: round(STEPS / (round(4000 * 0.9 * 0.9) // 50))}
+    assert fit_recipe(load_recipe("classify-words", [f"corpus={path}", "epochs=3"])).run.epochs == 3
+
+
+def test_by_size_is_not_for_captions():
+    with pytest.raises(LangevinError, match="by_size is for texts and sentences, got a recipe for"):
+        fit_recipe(load_recipe("flickr8k-psgld", ["by_size=true"]))

@@ -22,9 +22,10 @@ from ..training.chains import resume_chains
 from ..training.jobs import PARENT
 from ..errors import Interrupted
 from ..training.loop import Trainer
-from ..training.members import add_members, wants_members
+from ..training.members import add_wanted_members
 from ..training.session import train_until_done
 from ..store.manifest import Choice
+from ..store.linear_members import PoolRecord
 from ..store.members import COUNTED, MembersRecord
 from ..tasks import Task
 from ..tasks.choice import choose_by_validation
@@ -35,6 +36,8 @@ NEXT = {
     "caption": ("caption",),
 }
 """What to offer after training, by task."""
+Joined = MembersRecord | PoolRecord | None
+"""What is known of members beside the samples."""
 
 
 def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> None:
@@ -77,7 +80,7 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
 
 
 def outcome_table(
-    trainer: Trainer, folder: Path, best: Choice | None, members: MembersRecord | None
+    trainer: Trainer, folder: Path, best: Choice | None, members: Joined
 ) -> Group:
     """What validation says of the samples, of their average, and of what joined them."""
     last = next(line for line in reversed(trainer.history) if line.average)
@@ -90,7 +93,7 @@ def outcome_table(
         named = f"best collection: {best.how}, {best.samples} samples"
         rows.append((named, shown_number(score, float(best.score))))
     title = f"{folder}: validation after {duration(trainer.seconds)}"
-    return table(title, ("model", heading(score)), [*rows, *members_rows(members)])
+    return table(title, ("model", heading(score)), [*rows, *members_rows(members, score)])
 
 
 def choose_collection(folder: RunFolder, quiet: bool) -> Choice | None:
@@ -112,27 +115,32 @@ def choose_collection(folder: RunFolder, quiet: bool) -> Choice | None:
         raise typer.Exit(130) from None
 
 
-def join_members(folder: RunFolder, quiet: bool) -> MembersRecord | None:
-    """Counts of the text beside the samples, where the recipe asks for them; of chains once."""
-    if PARENT in os.environ or not wants_members(folder):
+def join_members(folder: RunFolder, quiet: bool) -> Joined:
+    """What the recipe wants beside the samples; beside those of chains once."""
+    if PARENT in os.environ:
         return None
     try:
         with Bars(quiet) as progress:
-            return add_members(folder, progress)
+            return add_wanted_members(folder, progress)
     except KeyboardInterrupt:
         messages.print(
-            f"trained; stopped while counts joined the samples, which 'langevin resume "
+            f"trained; stopped while other members joined the samples, which 'langevin resume "
             f"{folder.path}' does",
             soft_wrap=True,
         )
         raise typer.Exit(130) from None
 
 
-def members_rows(members: MembersRecord | None) -> list[tuple[str, str]]:
+def members_rows(members: Joined, score: str = "nll") -> list[tuple[str, str]]:
     """Of the table of a finished run: the other members, and the pool."""
     if members is None:
         return []
     shares = ", ".join(f"{name} {weight:.2f}" for name, weight in members.weights.items())
+    if isinstance(members, PoolRecord):
+        scores = members.nll if score == "nll" else members.error
+        shown = {name: shown_number(score, value) for name, value in scores.items()}
+        parts = [(f"linear part over {name}", shown[name]) for name in members.files]
+        return [*parts, (f"pool ({shares})", shown["pool"])]
     equal = "" if members.weighed else f"; equal, as {members.tokens} tokens tell too little"
     return [
         (f"counts of up to {members.order} tokens", f"{members.nll[COUNTED]:.4f}"),

@@ -12,6 +12,7 @@ from rich.text import Text
 from ..errors import LangevinError
 from ..recipe import load_recipe
 from ..recipe.load import toml_value
+from ..recipe.sentences import default_recipe
 from ..report.terminal import messages, screen
 from ..store.folder import RunFolder
 from ..store.replacement import refuse_target
@@ -53,6 +54,15 @@ def train(
     class_weight: Annotated[
         str | None, typer.Option(help="balanced: every class counts alike, however rare")
     ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="read labelled sentences by this encoder: a folder or a name")
+    ] = None,
+    vectors: Annotated[
+        list[str] | None, typer.Option(help="word vectors, by name or file; may be repeated")
+    ] = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="fit linear parts to validation too; then no promises")
+    ] = False,
     level: Annotated[str | None, typer.Option(help="byte, char or word")] = None,
     min_count: Annotated[
         int | None, typer.Option(help="words seen less often become <unk>")
@@ -95,7 +105,9 @@ def train(
     overrides = list(set_ or [])
     overrides += [f"corpus={text.resolve()}"] if text else []
     overrides += sentence_settings(labelled, valid, test, text_column, label_column)
+    overrides += knowledge_settings(vectors, encoder)
     overrides += [f"class_weight={class_weight}"] if class_weight else []
+    overrides += ["refit=true"] if refit else []
     overrides += [f"level={level}"] if level else []
     overrides += ["running=true"] if running else []
     numbers = {
@@ -103,7 +115,7 @@ def train(
     }  # fmt: skip
     for key, value in (numbers | {"device": device}).items():
         overrides += [f"{key}={value}"] if value is not None else []
-    named = recipe or ("text" if labelled is None else "classify")
+    named = recipe or ("text" if labelled is None else default_recipe(vectors, encoder))
     loaded = load_recipe(named, overrides)
     if task not in (None, loaded.task):
         raise LangevinError(
@@ -120,6 +132,14 @@ def train(
         folder = start_chains(loaded, target, chains, overwrite=overwrite)
         say_imbalance(folder)
         finish_chains(folder, jobs, quiet, as_json)
+
+
+def knowledge_settings(vectors: list[str] | None, encoder: str | None) -> list[str]:
+    """What is known of words before training, as overrides."""
+    known: dict[str, object] = {"encoder": encoder, "vectors": vectors}
+    if vectors and len(vectors) == 1:
+        known["vectors"] = vectors[0]
+    return [f"{key}={toml_value(value)}" for key, value in known.items() if value]
 
 
 def sentence_settings(

@@ -7,29 +7,37 @@ import json
 from ..report.progress import Bars
 from ..report.terminal import screen, table
 from ..store.folder import RunFolder
+from ..store.linear_members import PoolRecord
+from ..store.members import NETWORK, MembersRecord
+from ..tasks.members import add_linear_members
 from ..training.members import add_members
 from .app import Folder, Json, Quiet, command_group, example
 from .outcome import members_rows, say_next
 
-TOLD = ("order", "bytes", "nll_by_order", "weights", "weighed", "tokens", "nll")
+TOLD = ("order", "bytes", "nll_by_order", "weights", "weighed", "tokens", "items", "nll", "error")
 """What is said of the members by --json."""
 app = command_group()
 
 
 @app.command(epilog=example("langevin pool runs/my"))
 def pool(folder: Folder, quiet: Quiet = False, as_json: Json = False) -> None:
-    """Learn n-gram counts of a finished run's text and weigh them against its samples.
+    """Learn what joins the samples of a finished run, and weigh all by validation.
 
-    What was there before is made anew. The counts lie in the run folder and contain the text;
-    whatever asks the run from then on asks both.
+    Of a text that is n-gram counts, of a classifier linear parts. What was there before is made
+    anew. Counts and n-grams lie in the run folder and contain words of the text; whatever asks the
+    run from then on asks all members.
     """
     run = RunFolder(folder)
+    record: MembersRecord | PoolRecord
     with Bars(quiet or as_json) as progress:
-        record = add_members(run, progress, anew=True)
+        if run.recipe.task == "classify":
+            record = add_linear_members(run, progress, anew=True).record
+        else:
+            record = add_members(run, progress, anew=True)
     if as_json:
         told = record.to_dict()
-        print(json.dumps({key: told[key] for key in TOLD}))
+        print(json.dumps({key: told[key] for key in TOLD if key in told}))
         return
-    rows = [("average of the samples", f"{record.nll['network']:.4f}"), *members_rows(record)]
+    rows = [("average of the samples", f"{record.nll[NETWORK]:.4f}"), *members_rows(record)]
     screen.print(table(f"{folder}: validation nll", ("model", "nll"), rows))
     say_next(folder, "evaluate")

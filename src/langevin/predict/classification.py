@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -36,7 +35,7 @@ from .decision import (
 )
 from .rules import keep_rule, keep_sets, kept_rule, kept_sets, last_target
 from .encoded import EncodedTexts, make_predictions
-from .linear_pool import open_members, predictions_of, with_members
+from .linear_pool import add_linear_pool, open_members, predictions_of
 from .opened import Opened
 from .prediction_sets import PredictionSets
 from .ranking import TOKENS, RankedItems, rank_items
@@ -199,6 +198,10 @@ class ClassificationPosterior(Posterior):
     def split(self, name: str) -> EncodedTexts:
         """The sentences of a split, as the run was trained on them."""
         check_split(name, self.task.splits)
+        if name == "valid" and self.members is not None and self.members.record.refitted:
+            raise LangevinError(f"expected validation sentences that no part of {self.path} was "
+                                f"fitted to, its linear parts were (refit): nothing can be "
+                                f"promised by them; train without --refit")
         texts, sentences = self.task.texts[name], self.task.sentences[name]
         empty = [not len(own) for own in sentences]
         return EncodedTexts(texts, sentences, empty, [False] * len(texts), self.task.means.get(name))
@@ -266,24 +269,16 @@ class ClassificationPosterior(Posterior):
         for mask in range(masks):
             yield log_probs_of(self.model, encoded.sentences, mask)
 
-    def evaluate(
-        self, split: str = "test", *, text: Path | None = None, curve: bool = False,
-        masks: int | None = None, middle: bool = False, student: Path | None = None,
-        see: Callable[[Tensor], None] = lambda log_probs: None, progress: Progress = SILENT,
-    ) -> Evaluation:
-        """What every posterior tells, and where the run has members, each of them and the pool."""
-        draws = list[Tensor]()
+    @property
+    def pools(self) -> bool:
+        return self.members is not None
 
-        def keep(log_probs: Tensor) -> None:
-            see(log_probs)
-            if self.members is not None:
-                draws.append(log_probs)
-
-        told = super().evaluate(split, text=text, curve=curve, masks=masks, middle=middle,
-                                student=student, see=keep, progress=progress)
-        if self.members is None or masks:
-            return told
-        return with_members(told, self.task, self.members, draws)
+    def with_members(self, result: Evaluation, each: Sequence[Tensor]) -> Evaluation:
+        """Told of validation only where no member was fitted to it."""
+        assert self.members is not None
+        if result.split == "valid" and self.members.record.refitted:
+            return result
+        return add_linear_pool(result, self.opened, self.task, self.model, self.members, each)
 
     def rank(
         self, split: str = "test", *, tokens: int = TOKENS, top: int = 20, by: str | None = None,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from ..posterior.scores import Scores
+from ..posterior.mixture import paired_gain
+from ..posterior.scores import ComparedScores
 from ..posterior.selection import names_of
 from ..posterior.streaming import Moments, Predictions
 from ..store.linear_members import RECURRENT, LinearMembers, read_linear_members
 from ..tasks.classification import ClassifyTask
 from ..tasks.members import averaged_draws, log_probs_of_parts, pool_members
 from .opened import Opened
+from .pooled import POOL, one_network, say_whether_better
 from .results import Evaluation
 
 log = logging.getLogger("langevin")
@@ -35,17 +38,34 @@ def open_members(opened: Opened) -> LinearMembers | None:
     return members
 
 
-def with_members(
-    told: Evaluation, task: ClassifyTask, members: LinearMembers, draws: list[Tensor]
-) -> Evaluation:
+def add_linear_pool(
+    told: Evaluation, opened: Opened, task: ClassifyTask, model: nn.Module, members: LinearMembers,
+    each: Sequence[Tensor],
+) -> Evaluation:  # fmt: skip
     """An evaluation of the network's draws with the scores of each member, and of their pool."""
-    network, split = torch.stack(draws), told.split
+    network, split, record = torch.stack(list(each)), told.split, members.record
     texts, means = task.texts[split], task.means.get(split)
-    parts = log_probs_of_parts(members.parts, members.record.classes, texts, means)
-    scores: dict[str, Scores] = {RECURRENT: told.averaged}
-    scores |= {name: task.scores(averaged_draws(log_p), split) for name, log_p in parts.items()}
-    pooled = averaged_draws(pool_members(members, network, texts, means))
-    return replace(told, members=scores, pooled=task.scores(pooled, split))
+    name, base = one_network(opened, task, model, split, each)
+    found = {f"average of {told.samples}": averaged_draws(network)}
+    parts = log_probs_of_parts(members.parts, record.classes, texts, means)
+    found |= {name_of_part(part): averaged_draws(log_p) for part, log_p in parts.items()}
+    found[POOL] = averaged_draws(pool_members(members, network, texts, means))
+    observed = {line: task.observed(log_p, split) for line, log_p in found.items()}
+    scores = {line: task.scores(log_p, split) for line, log_p in found.items()}
+    one, pooled = task.observed(base, split), observed[POOL]
+    gains = {line: paired_gain(-log_p, -one, in_order=False) for line, log_p in observed.items()}
+    alone = {f"the {line}": log_p for line, log_p in observed.items() if line != POOL}
+    return replace(
+        told, pooled=scores[POOL], weights=record.weights,
+        members={RECURRENT: told.averaged} | {part: scores[name_of_part(part)] for part in parts},
+        compared=(ComparedScores(name, task.scores(base, split)),
+                  *(ComparedScores(line, scores[line], *gains[line]) for line in found)),
+        verdict=say_whether_better(pooled, alone, told.unit),
+    )  # fmt: skip
+
+
+def name_of_part(part: str) -> str:
+    return f"linear part over {part}"
 
 
 def predictions_of(pieces: list[Tensor], observed: Tensor) -> Predictions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from ..posterior.switching import SHARE, follow
 from ..recipe import TextData
 from ..store.members import COUNTED, NETWORK, OWN, MembersRecord, read_members
 from ..tasks import Task
+from ..tasks.classification import ClassifyTask
 from ..tasks.counting import (
     counted_log_probs,
     crossed_log_probs,
@@ -128,9 +129,13 @@ def add_pool(
 
 
 def one_network(
-    opened: Opened, task: LanguageModelTask, model: nn.Module, split: str, each: Sequence[Tensor]
-) -> tuple[str, Tensor]:
-    """What the others are compared with: the best sample by validation, or the last."""
+    opened: Opened, task: LanguageModelTask | ClassifyTask, model: nn.Module, split: str,
+    each: Sequence[Tensor],
+) -> tuple[str, Tensor]:  # fmt: skip
+    """What the others are compared with: the best sample by validation, or the last.
+
+    `each` are log-probabilities by the samples that are averaged; another one is computed.
+    """
     best = best_by_validation(opened)
     if best is None:
         return "last sample", each[-1]
@@ -161,14 +166,21 @@ def compare_lines(
 
 
 def say_better(tokens: PooledTokens) -> str:
-    """One sentence: is the pool worth it, or does a member foresee as well by itself?"""
-    alone = {"the average of the samples": tokens.network, "counts": tokens.counts}
+    """One sentence: is the pool worth it, or do counts or samples foresee as well by themselves?"""
+    alone = {"the average of the samples": tokens.network, COUNTED: tokens.counts}
+    return say_whether_better(tokens.pooled, alone, "token", plural=COUNTED)
+
+
+def say_whether_better(
+    pooled: Tensor, alone: Mapping[str, Tensor], unit: str, *, plural: str = ""
+) -> str:
+    """Is a pool better than its best member? From log p of what was observed, by name."""
     name = max(alone, key=lambda member: float(alone[member].mean()))
-    gain, error = paired_gain(-tokens.pooled, -alone[name])
-    by = f"{abs(gain):.4f}" + ("" if error is None else f" ± {error:.4f}") + " nats a token"
+    gain, error = paired_gain(-pooled, -alone[name], in_order=unit == "token")
+    by = f"{abs(gain):.4f}" + ("" if error is None else f" ± {error:.4f}") + f" nats a {unit}"
     if abs(gain) < max(LEAST, CLEAR * (error or 0.0)):
         return f"The pool foresees no better than {name} alone: {by} are between them."
     if gain > 0:
         return f"The pool foresees better than its best member alone, {name}, by {by}."
-    verb = "foresees" if name.startswith("the") else "foresee"
+    verb = "foresee" if name == plural else "foresees"
     return f"{name[0].upper()}{name[1:]} alone {verb} better than the pool, by {by}."

@@ -120,6 +120,12 @@ def load_recipe(name_or_path: str | Path | None, overrides: Iterable[str] = ()) 
     return validate(values)
 
 
+def tables_of_shipped(name: str) -> dict[str, Any]:
+    """The tables of a shipped recipe, as they stand in its file."""
+    path = shipped()[name]
+    return tables_of(read_bytes(path), path)
+
+
 def parse_recipe(raw: bytes, source: Path) -> Recipe:
     """A recipe from what was read of a file."""
     return validate(tables_of(raw, source))

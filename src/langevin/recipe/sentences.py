@@ -50,6 +50,10 @@ class SentenceData(Table):
     pool: Literal["auto", "none"] = Field(
         "none", description="auto: linear parts join the network, with weights by validation"
     )
+    refit: bool = Field(
+        False, description="of a pool: linear parts are fitted to validation too, once the weights are chosen; "
+        "nothing is then left by which 'decide' could promise anything"
+    )
 
     @model_validator(mode="after")
     def _folds(self) -> SentenceData:
@@ -88,3 +92,14 @@ def whole_path(name: str) -> str:
 def default_recipe(vectors: object, encoder: object) -> str:
     """The shipped recipe for labelled sentences: by what is known of words before training."""
     return "classify-encoder" if encoder else "classify-vectors" if vectors else "classify-words"
+
+
+STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 1200, 8, 40
+"""Of training, where the recipe leaves epochs out."""
+
+
+def epochs_by_size(sentences: int, data: SentenceData) -> int:
+    """Passes over so many training sentences: fewer sentences are passed over more often."""
+    batches = max(1, sentences // data.batch_size)
+    fewest = FEWEST_EPOCHS if data.encoder else FEWEST_EPOCHS * 3 // 2
+    return min(MOST_EPOCHS, max(fewest, round(STEPS / batches)))

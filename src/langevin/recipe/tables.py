@@ -133,7 +133,8 @@ class Run(Table):
         "last", description="what is kept: the last weights, or their running mean over about 100 steps"
     )
     by_size: bool = Field(
-        False, description="texts: keys that are left out follow from the size of the text, see 'langevin show'"
+        False, description="keys that are left out follow from the size of a text, epochs from the number of "
+        "sentences; 'langevin show' tells them"
     )
     minutes: float | None = Field(
         None, gt=0, le=LONGEST, description="of training at most; the run keeps the epochs that fit into them"

@@ -54,6 +54,8 @@ class PoolRecord(Record):
     files: dict[str, Sha256] = Field(min_length=1)
     bytes: Count
     """Of all parts on disk."""
+    refitted: bool = False
+    """Whether the parts were fitted to validation too, after the weights were chosen."""
 
     @model_validator(mode="after")
     def _agree(self) -> PoolRecord:

@@ -19,6 +19,7 @@ from ..posterior.average import LogMean
 from ..posterior.log_pool import FLOOR, pool_draws, weigh
 from ..posterior.selection import names_of, resolve
 from ..process import SILENT, Progress, prepare_device
+from ..recipe import SentenceData
 from ..store.folder import RunFolder
 from ..store.linear_members import (
     MEANS,
@@ -40,9 +41,10 @@ they are more, and validation is left to weigh the members."""
 log = logging.getLogger("langevin")
 
 
-def wants_linear_members(task: object) -> bool:
-    """Whether the recipe of a classifier asks for a pool."""
-    return isinstance(task, ClassifyTask) and task.data.pool == "auto"
+def wants_linear_members(folder: RunFolder) -> bool:
+    """Whether the recipe of a run is one of a classifier that asks for a pool."""
+    data = folder.recipe.data
+    return isinstance(data, SentenceData) and data.pool == "auto"
 
 
 def fit_members(task: ClassifyTask, folder: RunFolder, network: Tensor) -> LinearMembers:
@@ -68,6 +70,10 @@ def fit_members(task: ClassifyTask, folder: RunFolder, network: Tensor) -> Linea
         error={name: wrong(log_p, observed) for name, log_p in answers.items()},
         files=dict.fromkeys(parts, "0" * 64), bytes=0,
     )  # fmt: skip
+    if task.data.refit:
+        record = record.model_copy(update={"refitted": True})
+        parts = {name: refit_part(task, part, task.texts if name == NGRAMS else task.means)
+                 for name, part in parts.items()}  # fmt: skip
     written = write_linear_members(folder.path, parts, record)
     announce(written.record)
     return written
@@ -86,6 +92,20 @@ def fit_part(task: ClassifyTask, items: Mapping[str, Items]) -> LinearPosterior:
         valid = chosen, [labels["valid"][row] for row in known]
     return fit_linear(items["train"], labels["train"], seen, valid=valid,
                       class_weight=task.data.class_weight, seed=task.recipe.run.seed)
+
+
+def refit_part(
+    task: ClassifyTask, part: LinearPosterior, items: Mapping[str, Items]
+) -> LinearPosterior:  # fmt: skip
+    """On training and validation, with what was chosen before."""
+    train, valid = items["train"], items["valid"]
+    both: Items = (torch.cat([train, valid]) if isinstance(train, Tensor) and
+                   isinstance(valid, Tensor) else [*train, *valid])  # fmt: skip
+    labels = [task.labels[number] for name in ("train", "valid")
+              for number in task.targets[name].tolist()]  # fmt: skip
+    seen = [label for label in task.labels if label in set(labels)]
+    return fit_linear(both, labels, seen, choice=part.choice, class_weight=task.data.class_weight,
+                      seed=task.recipe.run.seed)
 
 
 def log_probs_of_parts(
@@ -129,10 +149,9 @@ def add_linear_members(
             known = read_linear_members(folder.path)
             if known and known.record.samples == names_of(folder.store().samples):
                 return known
+        refuse_unready(folder)
         task, run = open_run_task(folder), folder.recipe.run
-        if not isinstance(task, ClassifyTask):
-            raise LangevinError(f"expected the run of a classifier in {folder.path}, got one of "
-                                f"{task.name}; linear parts are for labelled sentences")
+        assert isinstance(task, ClassifyTask)
         model = task.build_model().to(prepare_device(run.device, run.threads))
         samples, draws = resolve(folder).samples, list[Tensor]()
         advance = progress.begin(len(samples))
@@ -141,6 +160,17 @@ def add_linear_members(
             draws.append(task.log_probs(model, "valid"))
             advance()
         return fit_members(task, folder, torch.stack(draws))
+
+
+def refuse_unready(folder: RunFolder) -> None:
+    """Linear parts join what is not going to change."""
+    if folder.recipe.task != ClassifyTask.name:
+        raise LangevinError(f"expected the run of a classifier in {folder.path}, got one of "
+                            f"{folder.recipe.task}; linear parts are for labelled sentences")
+    progress = folder.progress()
+    if progress is None or not progress.finished:
+        raise LangevinError(f"expected a finished run in {folder.path}, it is to go on; run "
+                            f"'langevin resume {folder.path}' first")
 
 
 def averaged_draws(log_p: Tensor) -> Tensor:

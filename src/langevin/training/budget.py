@@ -10,9 +10,11 @@ import time
 from torch import nn
 
 from ..data.corpora import read_corpus
+from ..data.folds import check_classes, read_all, split
 from ..errors import LangevinError
-from ..recipe import OPTIMISERS, Recipe, TextData
+from ..recipe import OPTIMISERS, Recipe, SentenceData, TextData
 from ..recipe.load import validate
+from ..recipe.sentences import epochs_by_size
 from ..recipe.tables import LONGEST
 from ..recipe.text import settings_by_size
 from ..samplers.schedules import PLACES
@@ -26,27 +28,42 @@ WARM_UP, TIMED = 3, 20
 
 
 def fit_recipe(recipe: Recipe) -> Recipe:
-    """The same recipe with numbers in place of all that its text or a clock decides."""
+    """The same recipe with numbers in place of all that its data or a clock decides."""
     minutes = recipe.run.minutes
     bound = recipe.run.epochs if "epochs" in recipe.run.model_fields_set else None
     if recipe.run.by_size:
-        recipe = fit_to_text(recipe)
+        recipe = fit_to_size(recipe)
     return recipe if minutes is None else fit_to_time(recipe, minutes, bound)
 
 
-def fit_to_text(recipe: Recipe) -> Recipe:
-    """Keys that nobody set, by the rule for a text of this size."""
-    if not isinstance(recipe.data, TextData):
-        raise LangevinError(f"by_size is for texts, got a recipe for {recipe.task!r}; leave it out")
+def fit_to_size(recipe: Recipe) -> Recipe:
+    """Keys that nobody set, by the rule for a text of this size, or for so many sentences."""
     values = recipe.model_dump(mode="json", exclude_none=True)
-    rule = settings_by_size(recipe.data.level, training_tokens(recipe.data))
-    if recipe.sampler.name in OPTIMISERS:
-        del rule["sampler"]["prior_var"]
+    rule: dict[str, dict[str, int | float]]
+    if isinstance(recipe.data, SentenceData):
+        epochs = epochs_by_size(training_sentences(recipe.data), recipe.data)
+        rule = {"run": {"epochs": epochs}}
+    elif isinstance(recipe.data, TextData):
+        rule = settings_by_size(recipe.data.level, training_tokens(recipe.data))
+        if recipe.sampler.name in OPTIMISERS:
+            del rule["sampler"]["prior_var"]
+    else:
+        raise LangevinError(f"by_size is for texts and sentences, got a recipe for "
+                            f"{recipe.task!r}; leave it out")
     for table, settings in rule.items():
         given = getattr(recipe, table).model_fields_set
         values[table] |= {key: value for key, value in settings.items() if key not in given}
     values["run"]["by_size"] = False
     return validate(values)
+
+
+def training_sentences(data: SentenceData) -> int:
+    """How many sentences the training split has."""
+    corpus = read_all(data)
+    labels = next(iter(corpus.values())).names
+    check_classes(data, corpus, labels)
+    parts, _ = split(data, corpus, labels)
+    return len(parts["train"])
 
 
 def training_tokens(data: TextData) -> int:

@@ -1,4 +1,5 @@
-"""What joins the samples of a finished text run: counts of its text, and the weights of both.
+"""What joins the samples of a finished run: linear parts of a classifier (`tasks/members.py`), or
+counts of its text, and the weights of both.
 
 The weights are chosen on validation, each fifth of it foreseen by counts that have not seen it,
 before the counts take validation in. All of it is a function
@@ -21,6 +22,7 @@ from ..posterior.selection import names_of, resolve
 from ..process import SILENT, Progress, prepare_device
 from ..recipe import TextData
 from ..store.folder import RunFolder
+from ..store.linear_members import PoolRecord
 from ..store.lock import lock_folder
 from ..store.members import (
     COUNTED,
@@ -43,6 +45,7 @@ from ..tasks.counting import (
     windows_of,
 )
 from ..tasks.language_model import LanguageModelTask
+from ..tasks.members import add_linear_members, wants_linear_members
 
 WINDOW = {"word": 40}
 """Tokens of the windows whose surprise is kept; of bytes and characters 200."""
@@ -54,6 +57,17 @@ def wants_members(folder: RunFolder) -> bool:
     """Whether the recipe of a run asks for counts."""
     data = folder.recipe.data
     return isinstance(data, TextData) and data.pool == "counts"
+
+
+def add_wanted_members(
+    folder: RunFolder, progress: Progress = SILENT
+) -> MembersRecord | PoolRecord | None:
+    """Those that the recipe of a finished run asks for; None where it asks for none."""
+    if wants_members(folder):
+        return add_members(folder, progress)
+    if wants_linear_members(folder):
+        return add_linear_members(folder, progress).record
+    return None
 
 
 def add_members(
