@@ -10,7 +10,7 @@ import time
 from torch import nn
 
 from ..data.corpora import read_corpus
-from ..data.folds import check_classes, read_all, split
+from ..data.folds import read_all, refuse_unlearnable, split_corpus
 from ..errors import LangevinError
 from ..recipe import OPTIMISERS, Recipe, SentenceData, TextData
 from ..recipe.load import validate
@@ -61,8 +61,8 @@ def training_sentences(data: SentenceData) -> int:
     """How many sentences the training split has."""
     corpus = read_all(data)
     labels = next(iter(corpus.values())).names
-    check_classes(data, corpus, labels)
-    parts, _ = split(data, corpus, labels)
+    refuse_unlearnable(data, corpus, labels)
+    parts, _ = split_corpus(data, corpus, labels)
     return len(parts["train"])
 
 
