@@ -36,3 +36,9 @@ def test_a_letter_waits_for_its_last_byte():
     vocabulary = Vocabulary("byte", [chr(n) for n in range(256)])
     assert list(letters(vocabulary, "été".encode(), "")) == ["é", "t", "é"]
     assert list(letters(vocabulary, b"a\xc3", "")) == ["a", "\ufffd"]
+
+
+def test_the_least_temperature_is_that_of_none():
+    log_p = torch.tensor([0.3, 0.5, 0.2]).log()
+    draw = Drawing(softmax_temperature=1e-320).begin()
+    assert [draw(log_p) for _ in range(5)] == [1] * 5

@@ -15,6 +15,7 @@ from langevin.store.checkpoint import (
     load_checkpoint,
     load_generated,
     load_progress,
+    metadata_of,
     save_checkpoint,
     save_generated,
     tensors_sum,
@@ -97,6 +98,15 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path):
     text = json.dumps({"format": 4, "state": "other"})
     path.write_bytes(safetensors.torch.save(TENSORS, metadata={"progress": text}))
     with pytest.raises(LangevinError, match=r"format 3 or older in .*, got format 4"):
+        load_progress(path)
+
+
+@pytest.mark.parametrize("number", [{"a": 1}, None, "3", 1.5])
+def test_a_format_that_is_no_number_is_refused(tmp_path, number):
+    path = tmp_path / "checkpoint.safetensors"
+    metadata = metadata_of(TENSORS, json.dumps({"format": number, "history": []}))
+    path.write_bytes(safetensors.torch.save(TENSORS, metadata=metadata))
+    with pytest.raises(LangevinError, match="expected format in"):
         load_progress(path)
 
 

@@ -7,9 +7,10 @@ import shutil
 import pytest
 
 from langevin.errors import LangevinError
-from langevin.posterior.selection import resolve
+from langevin.posterior.selection import names_of, resolve
 from langevin.store.check import check_folder
 from langevin.store.folder import RunFolder
+from langevin.store.manifest import Choice
 from langevin.store.records import write_sealed
 from langevin.training.session import resume
 
@@ -106,3 +107,21 @@ def test_versions_that_are_shown_must_be_there(run):
     write_sealed(run / "origin.json", origin)
     with pytest.raises(LangevinError, match=r"expected versions in .* versions of torch"):
         RunFolder(run).origin  # noqa: B018
+
+
+def test_the_origin_of_an_older_run_is_refused(run):
+    shutil.copy("tests/fixtures/bytes/origin.json", run / "origin.json")
+    with pytest.raises(LangevinError, match="is of another run, an older one"):
+        RunFolder(run).origin  # noqa: B018
+
+
+def test_a_choice_among_other_samples_is_said_not_to_count(run, caplog):
+    folder = RunFolder(run)
+    samples = folder.store().samples
+    assert len(resolve(folder).samples) == 4
+    assert not caplog.messages
+    folder.remember(Choice(how="backward", samples=1, score=1.0, of=names_of(samples)))
+    assert len(resolve(folder).samples) == 1
+    folder.remember(Choice(how="backward", samples=1, score=1.0, of=names_of(samples[1:])))
+    assert len(resolve(folder).samples) == 4
+    assert ["was chosen among other samples" in said for said in caplog.messages] == [True]

@@ -252,3 +252,10 @@ def test_a_log_that_is_a_link_is_not_written_to(tiny, tmp_path):
     with pytest.raises(LangevinError, match="cannot start chain-0"):
         resume_chains(folder, 1)
     assert precious.read_text() == "years of work"
+
+
+def test_damage_of_a_finished_chain_is_told_when_the_others_go_on(copy, caplog):
+    sample = RunFolder(copy / "chain-0").store().samples[0].path
+    sample.write_bytes(b"noise")
+    resume_chains(RunFolder(copy))
+    assert [f"sample {sample} was changed" in said for said in caplog.messages] == [True]

@@ -47,6 +47,14 @@ def test_a_student_learns_what_the_average_says(finished_run, tmp_path):
     assert student.scores.nll == pytest.approx(open_posterior(tmp_path / "s").evaluate().last.nll)
 
 
+def test_the_student_of_a_plateau_of_running_means(text_file, tmp_path):
+    """As `langevin train --text` makes its runs."""
+    start(load_recipe("text", [f"corpus={text_file}", "hidden=4", "epochs=2", "pool=none"]), tmp_path / "run").run()
+    student = teach(tmp_path / "run", tmp_path / "s")
+    run = student.recipe.run
+    assert (run.epochs, run.lr_schedule, run.sample, len(student.store)) == (0.5, "cyclical", "last", 1)
+
+
 @pytest.mark.parametrize("generated", [0, 90])
 def test_interrupted_and_resumed_equals_uninterrupted(finished_run, tmp_path, generated):
     teaching = Teaching(per_row=2, data_weight=0.2, generated=generated)

@@ -11,8 +11,7 @@ import torch
 from langevin.errors import LangevinError
 from langevin.recipe import Run
 from langevin.recipe.schedule import Pace
-from langevin.store.folder import ORIGIN, RunFolder
-from langevin.store.records import write_record
+from langevin.store.folder import RunFolder
 from langevin.training.clipping import Clipper
 from langevin.errors import Interrupted
 from langevin.tasks import open_run_task
@@ -214,6 +213,12 @@ def test_cycles_explore_without_noise_and_without_samples():
     assert [s for s in range(61) if pace.is_sample(s)] == [35, 40, 55, 60]
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_the_last_step_of_a_short_cycle_is_a_sample(steps):
+    run = Run(epochs=1, burn_in=0, lr_schedule="cyclical", cycle=1, cycle_explore=0.85, sample_every=0.2)
+    assert [s for s in range(steps + 1) if Pace(run, 0.1, 0.0, steps).is_sample(s)] == [steps]
+
+
 def test_step_decay_follows_zaremba():
     run = Run(epochs=8, burn_in=1, lr_schedule="step", decay_after=4, decay_every=1, decay_factor=0.5)
     pace = Pace(run, 1.0, 0.0, 10)
@@ -301,8 +306,11 @@ def test_checkpoints_of_older_versions_still_open(tiny, tmp_path):
     (folder.path / "checkpoint.safetensors").write_bytes(content)
     with pytest.raises(LangevinError, match="of another run, an older one"):
         resume(tmp_path / "r")
-    older = folder.origin.model_copy(update={"vocabulary_sha256": None})
-    write_record(folder.path / ORIGIN, older)
+    (folder.path / ".langevin-run.json").unlink()
+    own = {"format", "sha256", "recipe_sha256", "vocabulary_sha256", "data"}
+    origin = json.loads((folder.path / "origin.json").read_bytes())
+    old = {key: value for key, value in origin.items() if key not in own} | origin["data"]
+    (folder.path / "origin.json").write_text(json.dumps(old))
     resume(tmp_path / "r").run()
     assert fingerprint(tmp_path / "r") == fingerprint(tmp_path / "whole")
 

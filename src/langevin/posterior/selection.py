@@ -6,19 +6,21 @@ validation chose when training ended, its choice is the default; reading evaluat
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from ..errors import LangevinError
-from ..store.folder import RunFolder
+from ..store.folder import COLLECTION, RunFolder
 from ..store.manifest import Choice
 from ..store.samples import COLLECTIONS, Sample
 from .average import LogMean
 
 BEST, ALL = "best", "thinned"
 """What validation chose; and the collection that, with no number, is all samples."""
+log = logging.getLogger("langevin")
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,10 @@ def resolve(folder: RunFolder, request: Selection = Selection(), choose: Choose 
     store = folder.store(skip_damaged=request.skip_damaged)
     known = folder.choice()
     if known is not None and known.of != names_of(store.samples):
+        if asked == Selection() and folder.recipe.task != "classify":
+            log.warning("%s was chosen among other samples, so that all are averaged; 'langevin "
+                        "evaluate %s --select best' chooses anew",
+                        folder.path / COLLECTION, folder.path)
         known = None
     usual = BEST if known and folder.recipe.task != "classify" and not request.says_which else ALL
     how = request.how or usual

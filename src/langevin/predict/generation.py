@@ -41,7 +41,8 @@ class Drawing:
         def draw(log_p: Tensor) -> int:
             if self.softmax_temperature == 0:
                 return int(log_p.argmax())
-            p = torch.softmax(log_p.double() / self.softmax_temperature, -1)
+            below = log_p.double() - log_p.max()  # the least temperature leaves 0 of the largest
+            p = torch.softmax(below / self.softmax_temperature, -1)
             p = narrow(p, self.top_k, self.top_p)
             return int(torch.multinomial(p, 1, generator=generator))
 

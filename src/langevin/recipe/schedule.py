@@ -67,7 +67,8 @@ class Pace:
         """Within the part of a cycle that only moves to a new mode."""
         if self.run.lr_schedule != "cyclical" or step < self.burn_in:
             return False
-        return (step - self.burn_in) % self.cycle < self.run.cycle_explore * self.cycle
+        explored = min(self.run.cycle_explore * self.cycle, self.cycle - 1)  # of short ones not all
+        return (step - self.burn_in) % self.cycle < explored
 
     def lr_at(self, step: int) -> float:
         return self.base_lr * self.factor(step)

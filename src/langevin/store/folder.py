@@ -57,8 +57,9 @@ COLLECTION, DECISIONS, GENERATED, LOG, REPORT, EVALUATION = (
 what a student's teacher wrote; what the process of a chain said; the page of `report`; the numbers
 of a member of a cross-validation."""
 BEGINNING = (MARKER, VOCABULARY, ORIGIN, CHAINS)
-"""What is written before the recipe makes a folder a run."""
-BY_WRITERS = (*BEGINNING, RECIPE, CHECKPOINT, PLATEAU, MANIFEST, GENERATED, MEMBERS_RECORD, COUNTS,
+OF_BEGINNING = (*BEGINNING, RECIPE)
+"""What is written before the recipe makes a folder a run; and the recipe."""
+BY_WRITERS = (*OF_BEGINNING, CHECKPOINT, PLATEAU, MANIFEST, GENERATED, MEMBERS_RECORD, COUNTS,
               POOL, *PARTS.values())
 BY_READERS = (COLLECTION, DECISIONS, REPORT, EVALUATION)
 """Written by those who have the lock, and by commands that need none."""
@@ -119,8 +120,7 @@ class RunFolder:
                 left.rmdir() if left.is_dir() else left.unlink()
             write_marker(path, "chains" if chains else "run")
             write_sealed(path / VOCABULARY, vocabulary.to_json())
-            recipe_sum = hashlib.sha256(text).hexdigest()
-            sums = recipe_sum, seal(vocabulary.to_json())
+            sums = hashlib.sha256(text).hexdigest(), seal(vocabulary.to_json())
             write_record(path / ORIGIN, describe_origin(recipe, facts, teacher, *sums))
             names = tuple(f"chain-{number}" for number in range(len(chains)))
             for name, chain in zip(names, chains, strict=True):
@@ -154,12 +154,16 @@ class RunFolder:
         vocabulary, known = read_vocabulary(inside(self.path, VOCABULARY)), self.origin
         if known.vocabulary_sha256 not in (None, seal(vocabulary.to_json())):
             raise LangevinError(f"expected the vocabulary that the run in {self.path} began with, "
-                                f"{VOCABULARY} holds another; bring it back as it was written")
+                                f"{VOCABULARY} holds another; {BRING_BACK}")
         return vocabulary
 
     @cached_property
     def origin(self) -> Origin:
-        return read_record(inside(self.path, ORIGIN), Origin)
+        path = inside(self.path, ORIGIN)
+        origin = read_record(path, Origin)
+        if origin.recipe_sha256 is None and os.path.lexists(self.path / MARKER):
+            raise LangevinError(f"{path} is of another run, an older one; {BRING_BACK}")
+        return origin
 
     @property
     def facts(self) -> Facts:
@@ -237,7 +241,7 @@ def unbegun(path: Path) -> list[Path] | None:
 
     None if there is anything else: a recipe, samples, a checkpoint, or what is not ours.
     """
-    found, whole = list[Path](), set[str]()
+    found = list[Path]()
     for entry in sorted(path.iterdir()):
         unfinished = TEMPORARY.fullmatch(entry.name)
         if entry.is_symlink():
@@ -247,21 +251,17 @@ def unbegun(path: Path) -> list[Path] | None:
             if within is None:
                 return None
             found += [*within, entry]
-        elif unfinished and unfinished["target"] in (*BEGINNING, RECIPE):
+        elif entry.name in BEGINNING or unfinished and unfinished["target"] in OF_BEGINNING:
             found.append(entry)
-        elif entry.name in BEGINNING:
-            found.append(entry)
-            whole.add(entry.name)
         elif entry.name != LOCK:
             return None
-    if not whole and all(TEMPORARY.fullmatch(entry.name) for entry in found):
-        return found
-    return found if is_marked(path) else None
+    only_temporary = all(TEMPORARY.fullmatch(entry.name) for entry in found)
+    return found if only_temporary or is_marked(path) else None
 
 
 def unbegun_chain(path: Path) -> list[Path] | None:
     """The same of a chain that was not trained: its recipe may be there."""
-    names = (*BEGINNING, RECIPE, LOCK)
+    names = (*OF_BEGINNING, LOCK)
     found = sorted(path.iterdir())
     for entry in found:
         unfinished = TEMPORARY.fullmatch(entry.name)

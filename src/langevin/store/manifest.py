@@ -194,7 +194,8 @@ class RunProgress(Record):
     @classmethod
     def upgrade(cls, content: dict[str, Any]) -> dict[str, Any]:
         """Before format 3 the errors of the history were per cent."""
-        if content.get("format", 1) > 2 or not isinstance(content.get("history"), list):
+        number = content.get("format", 1)
+        if type(number) is not int or number > 2 or not isinstance(content.get("history"), list):
             return content
         history = [with_fractions(line, ("valid", "average")) for line in content["history"]]
         return content | {"format": 3, "history": history}

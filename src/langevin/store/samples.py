@@ -186,8 +186,8 @@ class SampleStore:
     def return_to(self, step: int, known: Sequence[SampleRecord] | None) -> None:
         """Go back to the samples that a checkpoint of this step knows; of old ones by steps alone.
 
-        Later ones are dropped, damaged ones are told of. Where the list has lost some or has others, it is mended from their
-        files, which the checkpoint can tell to be sound, or else refused.
+        Later ones are dropped, damaged ones are told of. Where the list has lost some or has
+        others, it is mended from their files, which the checkpoint can tell to be sound, or refused.
         """
         listed = [sample.record() for sample in self.samples if sample.step <= step]
         if known is not None and listed != list(known):
@@ -197,6 +197,10 @@ class SampleStore:
             self._list([*self._mended(known, left), *later])
         self.lost = []
         self.forget_after(step)
+        self.tell_of_damage()
+
+    def tell_of_damage(self) -> None:
+        """Say which samples are not as they were written."""
         for sample in self.samples:
             if problem := sample.altered():
                 log.warning("%s", problem)

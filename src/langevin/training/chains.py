@@ -51,6 +51,9 @@ def resume_chains(
 
 def resume_unfinished(folder: RunFolder, at_once: int | None, on_look: Callable[[], None]) -> list[RunFolder]:
     unfinished = [chain for chain in folder.chains if not ((now := chain.progress()) and now.finished)]
+    for chain in folder.chains:
+        if chain not in unfinished:
+            chain.store().tell_of_damage()
     jobs = [
         Job(chain.path.name, langevin_command("resume", chain.path.resolve(), "--quiet"), chain.path / LOG)
         for chain in unfinished

@@ -132,6 +132,7 @@ def student_recipe(folder: RunFolder, hidden: int | None, epochs: float | None, 
     teacher, source = folder.recipe, folder.path / RECIPE
     optimiser = [f"{key}=none" for key in SamplerSettings.model_fields]
     optimiser += ["name=rmsprop", "lr=0.001", "beta=0.95", "patience=none", "burn_in=0", "sample_every=1e-9"]
+    optimiser += ["lr_schedule=constant", "sample=last"]
     optimiser += [f"title={teacher.title or teacher.task}, distilled"]
     wanted = load_recipe(source, [*optimiser, *given])
     same = wanted.model == teacher.model
