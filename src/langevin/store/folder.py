@@ -251,7 +251,7 @@ def unbegun(path: Path) -> list[Path] | None:
             if within is None:
                 return None
             found += [*within, entry]
-        elif entry.name in BEGINNING or unfinished and unfinished["target"] in OF_BEGINNING:
+        elif entry.name in BEGINNING or (unfinished and unfinished["target"] in OF_BEGINNING):
             found.append(entry)
         elif entry.name != LOCK:
             return None
