@@ -76,7 +76,7 @@ def resolve(folder: RunFolder, request: Selection = Selection(), choose: Choose 
     store = folder.store(skip_damaged=request.skip_damaged)
     known = folder.choice()
     if known is not None and known.of != names_of(store.samples):
-        if asked == Selection() and folder.recipe.task != "classify":
+        if request == Selection() and folder.recipe.task != "classify":
             log.warning("%s was chosen among other samples, so that all are averaged; 'langevin "
                         "evaluate %s --select best' chooses anew",
                         folder.path / COLLECTION, folder.path)
