@@ -108,18 +108,6 @@ def test_rare_words_and_running_text(cli, tmp_path):
     assert not {"<eos>", "once"} & set(vocabulary.tokens)
 
 
-def test_demo_runs_and_goes_on_where_it_was(cli, tmp_path, text_file):
-    arguments = ["demo", "--out", tmp_path / "demo", "--json", *SET, "--set", f"corpus={text_file}"]
-    code, printed, messages = cli(*arguments)
-    assert code == 0, messages
-    first = json.loads(printed)
-    assert set(first["nll"]) == {"optimiser, last weights", "optimiser, average", "sampler, last sample",
-                                 "sampler, average"}
-    code, printed, _ = cli(*arguments)
-    assert code == 0
-    assert json.loads(printed) == first
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

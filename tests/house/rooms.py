@@ -8,7 +8,7 @@ PACKAGE = ROOT / "src" / "langevin"
 
 ORDER = [
     "errors files process", "samplers", "data", "models", "recipe", "store", "posterior", "tasks",
-    "predict training", "report", "serve estimator integrations", "cli", "__init__ __main__",
+    "predict training", "report", "serve estimator integrations demo", "cli", "__init__ __main__",
 ]
 """What stands further left may be imported by what stands further right."""
 

@@ -1,82 +1,89 @@
-"""The main job in three minutes: an optimiser and its sampling twin on the embedded text, compared."""
+"""The command that shows what the samples are for."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ..predict.language import LanguagePosterior
-from ..predict.load import open_as
-from ..recipe import load_recipe
-from ..report.terminal import table
-from ..store.folder import RECIPE, RunFolder
-from ..training.loop import Trainer
-from ..posterior.selection import Selection
-from ..predict.load import open_posterior
-from ..report.tables import gain_in_words
-from ..training.session import resume, start
-from ..posterior.selection import EVERYTHING
+from ..demo.course import PAGE, PICTURE, QUICK, SENTENCES, SHARES, TEXT, DemoResult, run_demo
+from ..demo.page import demo_page
+from ..demo.pictures import coloured_lines
+from ..demo.stages import Stages
+from ..demo.tables import (
+    answers_result,
+    foreign_meaning,
+    foreign_result,
+    sentences_in_words,
+    sentences_result,
+    shades,
+    text_in_words,
+    text_result,
+)
+from ..errors import Interrupted
+from ..files import write_atomic
+from ..report.terminal import messages, passage_text, screen, text_table
+from .app import Json, Quiet, command_group, example
 
-PROMPT = "The French "
+app = command_group()
 
 
-@dataclass(frozen=True)
-class DemoResult:
-    numbers: dict[str, Any]
-    page: RenderableType
+@app.command(epilog=example("langevin demo --out runs/demo"))
+def demo(
+    out: Annotated[Path, typer.Option(help="where to keep the runs and the page")] = Path(
+        "runs/demo"
+    ),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="train a tenth as long, for a first look")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Three minutes: what the samples foresee, what they know not to know, what they promise.
+
+    A model of War and Peace and a classifier of definitions are trained, each is measured beside
+    what one would use instead, and a page shows it all. What is in the folder is not made again.
+    """
+    try:
+        with Stages(SHARES, quiet or as_json) as stages:
+            result = run_demo(out, QUICK if quick else {}, stages)
+    except (Interrupted, KeyboardInterrupt):
+        messages.print("stopped; 'langevin demo' goes on where it was")
+        raise typer.Exit(130) from None
+    write_atomic(out / PICTURE, coloured_lines(result.foreign).encode())
+    write_atomic(out / PAGE, demo_page(result).encode())
+    if as_json:
+        print(json.dumps(result.to_dict() | {"page": str(out / PAGE)}))
+        return
+    screen.print(shown(result))
+    screen.print(next_steps(out), soft_wrap=True)
 
 
-def run_demo(out: Path, overrides: list[str], train: Callable[[Trainer, str], None]) -> DemoResult:
-    """Train both (or go on with what is there), evaluate on the test split, write some text."""
-    folders = {"optimiser": out / "optimiser", "sampler": out / "sampler"}
-    twin = ["name=rmsprop", "temperature=none", "prior_var=none"]
-    for label, folder in folders.items():
-        if (folder / RECIPE).exists():
-            trainer = resume(folder)
-        else:
-            trainer = start(load_recipe("demo", [*overrides, *(twin if label == "optimiser" else [])]), folder)
-        if not trainer.finished:
-            train(trainer, f"{label:9}")
-    results = {label: open_posterior(folder, EVERYTHING).evaluate("test")
-               for label, folder in folders.items()}
-    text = write(folders["sampler"])
-    nll = {
-        "optimiser, last weights": results["optimiser"].last.nll,
-        "sampler, last sample": results["sampler"].last.nll,
-        "sampler, average": results["sampler"].averaged.nll,
-        "optimiser, average": results["optimiser"].averaged.nll,
-    }
-    samples = results["sampler"].samples
-    rows = [
-        ("RMSprop, the last weights", f"{nll['optimiser, last weights']:.4f}"),
-        (f"RMSprop, {samples} snapshots averaged", f"{nll['optimiser, average']:.4f}"),
-        ("pSGLD, the last sample", f"{nll['sampler, last sample']:.4f}"),
-        (f"pSGLD, {samples} samples averaged", f"{nll['sampler, average']:.4f}"),
-    ]
-    page = Group(
-        table("War and Peace, unseen text: negative log-likelihood in nats per byte", ("model", "nll"), rows),
-        Text(f"pSGLD: {gain_in_words(results['sampler'])}"),
-        Text(f"\n{textwrap.fill(text, 100)}\n", style="italic"),
-        Text(
-            f"The runs are in {out}. Next:\n"
-            f"  langevin show {folders['sampler']}\n"
-            f"  langevin evaluate {folders['sampler']} --select backward --samples 5\n"
-            f"  langevin generate {folders['sampler']} --prompt 'Prince Andrew '\n"
-            f"  langevin train --text FILE    on a text of your own"
-        ),
+def shown(result: DemoResult) -> RenderableType:
+    """All of it in the terminal."""
+    return Group(
+        text_table(text_result(result)), Text(f"{text_in_words(result)}\n"),
+        text_table(foreign_result(result)), Text(f"{foreign_meaning(result)}\n"),
+        Text("surprise, letter by letter", style="bold"),
+        *(passage_text(shades(line, "surprise")) for line in result.foreign.lines),
+        Text("disagreement of the members on the same lines", style="bold"),
+        *(passage_text(shades(line, "disagreement")) for line in result.foreign.lines), Text(),
+        text_table(sentences_result(result)), Text(f"{sentences_in_words(result)}\n"),
+        text_table(answers_result(result)),
+    )  # fmt: skip
+
+
+def next_steps(out: Path) -> Text:
+    """What to type next; the page last."""
+    return Text(
+        f"Next:\n"
+        f"  langevin serve {out / TEXT}\n"
+        f"  langevin generate {out / TEXT} --prompt 'Prince Andrew '\n"
+        f"  langevin classify {out / SENTENCES} 'a small dog'\n"
+        f"  langevin train --text FILE         on a text of your own\n"
+        f"The page with all of it: {out / PAGE}"
     )
-    runs = {label: str(folder) for label, folder in folders.items()}
-    return DemoResult({"nll": nll, "samples": samples, "text": text, "runs": runs}, page)
-
-
-def write(path: Path) -> str:
-    """Some sentences by the averaged model."""
-    posterior = open_as(LanguagePosterior, path, Selection("backward", min(5, len(RunFolder(path).store()))))
-    text = "".join(posterior.generate(PROMPT, 350, softmax_temperature=0.7))
-    return PROMPT + text.replace("\r\n", " ")

@@ -16,7 +16,7 @@ MENU: dict[str, dict[str, str]] = {
         "resume": "go on with a run that was stopped, to the same bits",
         "pool": "n-gram counts beside the samples of a finished text run",
         "distill": "one network that predicts like the average of many",
-        "demo": "three minutes: an optimiser and its sampling twin compared",
+        "demo": "three minutes that show what the samples are for",
     },
     "ask": {
         "generate": "continue a text",
@@ -47,6 +47,7 @@ MENU: dict[str, dict[str, str]] = {
 """Commands by group, as one comes to need them; those of a group are in the module of its name."""
 
 ELSEWHERE = {
+    "demo": "demo",
     "pool": "train_pool",
     "classify": "ask_classes",
     "caption": "ask_captions",
@@ -58,7 +59,7 @@ ELSEWHERE = {
 
 START = """Begin with one of these:
 
-  langevin demo                                three minutes on War and Peace
+  langevin demo                                three minutes that show what it is for
   langevin train --text my.txt --out runs/my   on a text of your own
   langevin train --task classify --train my.csv --out runs/mine
                                                on labelled sentences

@@ -1,8 +1,7 @@
-"""Commands that train: train, resume, distill, demo."""
+"""Commands that train: train, resume, distill."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -13,20 +12,18 @@ from ..errors import LangevinError
 from ..recipe import load_recipe
 from ..recipe.load import toml_value
 from ..recipe.sentences import default_recipe
-from ..report.terminal import messages, screen
+from ..report.terminal import messages
 from ..store.folder import RunFolder
 from ..store.replacement import refuse_target
 from ..tasks import CLASSES
 from ..training.chains import start_chains
-from .demo import run_demo
 from ..training.distil import Teaching, start_student
-from ..errors import Interrupted
 from ..posterior.selection import Selection
 from ..training.extension import extend
 from ..training.session import start
 from ..training.session import resume as resume_run
 from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, command_group, example, takes_selection
-from .outcome import finish, finish_chains, say_imbalance, train_with_progress
+from .outcome import finish, finish_chains, say_imbalance
 
 app = command_group()
 
@@ -216,18 +213,3 @@ def distill(
         overwrite=overwrite,
     )
     finish(student, out, quiet, as_json)
-
-
-@app.command(epilog=example("langevin demo --out runs/demo"))
-def demo(
-    out: Annotated[Path, typer.Option(help="where to keep the two runs")] = Path("runs/demo"),
-    set_: Set = None,
-    as_json: Json = False,
-) -> None:
-    """Three minutes: an optimiser and its sampling twin on War and Peace, compared."""
-    try:
-        result = run_demo(out, set_ or [], train_with_progress)
-    except Interrupted:
-        messages.print("stopped; 'langevin demo' goes on where it was")
-        raise typer.Exit(130) from None
-    print(json.dumps(result.numbers)) if as_json else screen.print(result.page)
