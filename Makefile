@@ -1,22 +1,45 @@
 # Everything from nothing: `make demo` and `make test` set up .venv by themselves, once.
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO_STAMP := $(VENV)/.installed-demo
+PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
-.PHONY: setup demo test test-slow fuzz crash lint browser peers bench alternatives paper clean
+# What pip says, as one line for each package: how many there are, which one comes, how large it is.
+TELL := awk '/^Collecting / { all++ } \
+	/^ *(Downloading|Using cached) .*[.](whl|gz) / { name = $$(NF - 2); sub(/.*\//, "", name); \
+		sub(/-(cp|py|pp)[0-9].*/, "", name); size = $$(NF - 1) " " $$NF; gsub(/[()]/, "", size); \
+		printf "  %d of %d: %s, %s\n", ++done, all, name, size; fflush() } \
+	/^Installing collected/ { printf "  unpacking %d packages\n", all; fflush() }'
 
-$(STAMP): requirements.lock pyproject.toml
+.PHONY: setup demo test test-slow fuzz crash lint browser docs peers bench alternatives paper clean
+
+$(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "python 3.11 or later is needed; name one with PYTHON=…"; exit 2; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
+	@echo "setting up $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# All that the tests need, in the versions of the lock.
+$(STAMP): requirements.lock pyproject.toml | $(BIN)/python
+	@echo "installing what langevin and its tests need (once)"
+	@$(PIP) -r requirements.lock | $(TELL)
+	@$(PIP) --quiet --no-deps --no-build-isolation -e .
+	@touch $@ $(DEMO_STAMP)
 
 setup: $(STAMP)
 
-demo: setup
-	$(BIN)/langevin demo
+# What the demo needs and no more, in the same versions.
+$(DEMO_STAMP): requirements.lock pyproject.toml | $(BIN)/python
+	@echo "installing what langevin needs (once, one to three minutes)"
+	@$(PIP) --quiet -c requirements.lock hatchling editables
+	@$(PIP) --no-build-isolation -c requirements.lock -e '.[serve]' | $(TELL)
+	@touch $@
+
+demo: $(DEMO_STAMP)
+	@$(BIN)/langevin demo $(DEMO)
 
 lint: setup
 	$(BIN)/ruff check .
@@ -66,9 +89,13 @@ alternatives: setup
 	$(BIN)/python -m benchmarks.alternatives sentences $(ALTERNATIVES)
 	$(BIN)/python -m benchmarks.alternatives tables
 
+# The pages of docs/ as a site in site/, which needs no network to be read.
+docs: setup
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 # The paper's tables and figures with their state; 'make paper TARGET=wp' runs what is missing of one.
 paper: setup
 	$(BIN)/python -m paper $(TARGET)
 
 clean:
-	rm -rf $(VENV) $(PEERS)
+	rm -rf $(VENV) $(PEERS) site

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from langevin.demo import foreign
 from langevin.demo.course import PAGE, PICTURE, QUICK, SENTENCES, TEXT
 from langevin.demo.definitions import write_definitions
-from langevin.demo.foreign import shuffle_words
 from langevin.demo.stages import Stages
 from tests.conftest import TINY
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
@@ -30,7 +30,8 @@ def tiny(monkeypatch, corpora):
     """What --quick stands for, on these."""
     text, sentences = corpora
     small = ["lr_schedule=constant", "sample=last", "by_size=false"]
-    monkeypatch.setitem(QUICK, TEXT, [*TINY, f"corpus={text}"])
+    monkeypatch.setattr(foreign, "TOKENS", 4000)
+    monkeypatch.setitem(QUICK, TEXT, [*TINY, "batch_size=16", "window=40", f"corpus={text}"])
     monkeypatch.setitem(QUICK, SENTENCES, [*TINY_CLASSIFIER, *small, f"corpus={sentences}"])
 
 
@@ -78,7 +79,7 @@ def test_the_definitions_are_as_they_are_described(tmp_path):
 
 def test_shuffled_words_are_the_same_words():
     text = "one two  three\nfour five six seven\n"
-    shuffled = shuffle_words(text)
+    shuffled = foreign.shuffle_words(text)
     assert shuffled != text
     assert sorted(shuffled.split()) == sorted(text.split())
     assert shuffled.count("\n") == 2
