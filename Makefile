@@ -8,12 +8,20 @@ STAMP := $(VENV)/.installed
 DEMO_STAMP := $(VENV)/.installed-demo
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 
-# What pip says, as one line for each package: how many there are, which one comes, how large it is.
+# What pip says, as one line for each package: which one comes, and how large it is.
 TELL := awk '/^Collecting / { all++ } \
 	/^ *(Downloading|Using cached) .*[.](whl|gz) / { name = $$(NF - 2); sub(/.*\//, "", name); \
 		sub(/-(cp|py|pp)[0-9].*/, "", name); size = $$(NF - 1) " " $$NF; gsub(/[()]/, "", size); \
-		printf "  %d of %d: %s, %s\n", ++done, all, name, size; fflush() } \
+		printf "  %d: %s, %s\n", ++done, name, size; fflush() } \
 	/^Installing collected/ { printf "  unpacking %d packages\n", all; fflush() }'
+
+# Torch without CUDA, which is gigabytes: from here where it can be reached. TORCH_INDEX= for that of PyPI.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+REACHED = $(BIN)/python -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1] + "/torch/", timeout=5)'
+TORCH = @echo "installing torch"; \
+	found=; test -n "$(TORCH_INDEX)" && $(REACHED) $(TORCH_INDEX) 2> /dev/null \
+		&& found="--extra-index-url $(TORCH_INDEX)"; \
+	$(PIP) $$found -c requirements.lock torch | $(TELL)
 
 .PHONY: setup demo test test-slow fuzz crash lint browser docs peers bench alternatives paper clean
 
@@ -24,6 +32,7 @@ $(BIN)/python:
 
 # All that the tests need, in the versions of the lock.
 $(STAMP): requirements.lock pyproject.toml | $(BIN)/python
+	$(TORCH)
 	@echo "installing what langevin and its tests need (once)"
 	@$(PIP) -r requirements.lock | $(TELL)
 	@$(PIP) --quiet --no-deps --no-build-isolation -e .
@@ -33,7 +42,8 @@ setup: $(STAMP)
 
 # What the demo needs and no more, in the same versions.
 $(DEMO_STAMP): requirements.lock pyproject.toml | $(BIN)/python
-	@echo "installing what langevin needs (once, one to three minutes)"
+	$(TORCH)
+	@echo "installing what langevin needs (once)"
 	@$(PIP) --quiet -c requirements.lock hatchling editables
 	@$(PIP) --no-build-isolation -c requirements.lock -e '.[serve]' | $(TELL)
 	@touch $@
