@@ -23,7 +23,7 @@ SHARES = {
     "judging answers": 12.0,
 }  # fmt: skip
 """The stages, and the seconds that each took on two cores."""
-QUICK = {TEXT: ["epochs=0.3"], SENTENCES: ["epochs=6"]}
+QUICK = {TEXT: ["epochs=0.3"], SENTENCES: ["epochs=3"]}
 """Settings of the recipes for a first look."""
 
 
