@@ -11,7 +11,7 @@ from benchmarks.alternatives import text_sets, transformer
 from benchmarks.alternatives.counted import CountsPredictor, ppmd_nll
 from benchmarks.alternatives.foreseeing import facts, fit_temperature, observed
 from benchmarks.alternatives.one_network import NetworksPredictor, Plan, schedule_of, train
-from benchmarks.alternatives.pooled import PooledPredictor, read_on, share_of_network
+from benchmarks.alternatives.pooled import PooledPredictor, read_on, weigh
 from benchmarks.alternatives.records import Records
 from benchmarks.alternatives.text_scores import fpr95, last_of
 from benchmarks.alternatives.text_sets import SETS, docstrings, open_set
@@ -19,6 +19,7 @@ from benchmarks.alternatives.texts import ARMS, run_texts
 from benchmarks.alternatives.transformer import Transformer, TransformerPredictor
 from langevin.data.corpora import read_war_and_peace
 from langevin.models.counts import Counts
+from langevin.tasks.counting import crossed_log_probs
 
 
 @pytest.fixture(scope="module")
@@ -119,16 +120,19 @@ def test_facts_are_those_of_the_average(data, trained):
     assert facts(predictor, text, start, temperature).tempered.mean() <= told.nll.mean()
 
 
-def test_pool_is_no_worse_on_validation_and_reading_on_learns(data, trained):
+def test_pool_is_weighed_as_ours_and_reading_on_learns(data, trained):
     network = NetworksPredictor(data.task, [trained.end])
     counts = Counts.learn(data.train, data.size, 4, start=[data.vocabulary.start])
-    share = share_of_network(network, counts, data)
-    pooled = observed(PooledPredictor(network, counts, share), data.valid, data.vocabulary.start)
-    together = (pooled + torch.tensor([share, 1 - share]).log()[:, None]).logsumexp(0).mean()
-    assert together >= max(pooled.mean(1)) - 1e-5
-    static = observed(PooledPredictor(network, counts, share), data.test, data.vocabulary.start)
-    mixed = (static + torch.tensor([share, 1 - share]).log()[:, None]).logsumexp(0)
-    assert read_on(network, counts, share, data).mean() < -mixed.mean()
+    weights = weigh(network, counts, data)
+    share = torch.tensor([weights.network, 1 - weights.network])
+    crossed = crossed_log_probs(data.task, 4, counts.memory)
+    own = observed(network, data.valid, data.vocabulary.start)[0, 1:]
+    together = (torch.stack([own, crossed]) + share.log()[:, None]).logsumexp(0).mean()
+    assert together >= max(own.mean(), crossed.mean()) - 1e-5
+    pooled = PooledPredictor(network, counts, weights.network)
+    static = observed(pooled, data.test, data.vocabulary.start)
+    mixed = (static + share.log()[:, None]).logsumexp(0)
+    assert read_on(network, counts, weights, data).mean() < -mixed.mean()
 
 
 def test_schedules_end_at_zero_and_plateau_is_flat():

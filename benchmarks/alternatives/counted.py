@@ -13,7 +13,7 @@ from langevin.models.counts_reader import CountsReader
 
 from .text_sets import Splits, TextSet
 
-PPMD_ORDERS = (6, 8, 12, 16)
+PPMD_ORDERS = (6, 8, 12, 16, 24)
 PPMD_MEMORY = 256 * 2**20
 
 

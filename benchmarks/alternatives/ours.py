@@ -22,7 +22,7 @@ from langevin import BayesianTextClassifier
 from .class_scores import Said
 from .counted import chosen_counts
 from .one_network import NetworksPredictor, Weights, copied
-from .pooled import PooledPredictor, read_on, share_of_network
+from .pooled import PooledPredictor, read_on, weigh
 from .records import Record, clocked
 from .sentence_sets import SentenceSplits
 from .text_scores import of_nll, score_arm
@@ -82,11 +82,12 @@ def measure_text(chosen: TextSet, seed: int, data: Splits) -> Record:
     draws = weights_of(run, data)
     posterior, last = NetworksPredictor(data.task, draws), NetworksPredictor(data.task, draws[-1:])
     choice = chosen_counts(data, chosen)
-    share = share_of_network(posterior, choice.counts, data)
+    weights = weigh(posterior, choice.counts, data)
+    share = weights.network
     held_out = PooledPredictor(posterior, chosen_counts(data, chosen).counts, share)
     choice.counts.add(data.valid)
     pooled = PooledPredictor(posterior, choice.counts, share)
-    on = of_nll(read_on(posterior, choice.counts, share, data), chosen)
+    on = of_nll(read_on(posterior, choice.counts, weights, data), chosen)
     also = {"alone": score_arm(posterior, data, chosen), "reading on": on,
             "last sample": score_arm(last, data, chosen)}  # fmt: skip
     settings = [one for one in overrides if not one.startswith("corpus=")]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from langevin.models.counts import Counts
 from langevin.posterior.mixture import fit_weights, log_mixture
-from langevin.posterior.switching import follow
+from langevin.posterior.switching import fit_share, follow
+from langevin.tasks.counting import crossed_log_probs
 
 from .counted import CountsPredictor
 from .foreseeing import Predictor, observed
@@ -33,17 +35,34 @@ class PooledPredictor:
         return torch.cat(both)
 
 
-def share_of_network(network: Predictor, counts: Counts, data: Splits) -> float:
-    """What validation gives to the network; the counts must not have seen it."""
-    members = [log_mixture(observed(network, data.valid, data.vocabulary.start), network.weights),
-               counts.log_probs(data.valid).double()]
-    return float(fit_weights(torch.stack(members))[0])
+@dataclass(frozen=True)
+class PoolWeights:
+    """What validation gives to the members."""
+
+    network: float
+    """Beside counts that stand still; they have the rest."""
+    reading_on: Tensor
+    """Of network, counts that count on, and counts of the text alone."""
+    share: float
+    """Of these, mixed back at each token."""
 
 
-def read_on(network: Predictor, counts: Counts, share: float, data: Splits) -> Tensor:
+def weigh(network: Predictor, counts: Counts, data: Splits) -> PoolWeights:
+    """The counts must not have seen validation."""
+    said = log_mixture(observed(network, data.valid, data.vocabulary.start), network.weights)
+    crossed = crossed_log_probs(data.task, counts.order, counts.memory)
+    static = fit_weights(torch.stack([said[1:], crossed]))
+    each = torch.stack([said, *(own.log_probs(data.valid, adapt=True).double()
+                                for own in (counts, counts.blank()))])
+    reading_on = fit_weights(each)
+    return PoolWeights(float(static[0]), reading_on, fit_share(each, reading_on))
+
+
+def read_on(network: Predictor, counts: Counts, weights: PoolWeights, data: Splits) -> Tensor:
     """nll of each token of the test where counts count on and all weights follow what is read."""
-    log_p = torch.cat([observed(network, data.test, data.vocabulary.start),
-                       counts.log_probs(data.test, adapt=True)[None].double()])
-    prior = torch.cat([share * network.weights, torch.tensor([1 - share]).double()])
-    trace, _ = follow(log_p, prior)
+    counted = torch.stack([own.log_probs(data.test, adapt=True).double()
+                           for own in (counts, counts.blank())])
+    log_p = torch.cat([observed(network, data.test, data.vocabulary.start), counted])
+    prior = torch.cat([weights.reading_on[0] * network.weights, weights.reading_on[1:]])
+    trace, _ = follow(log_p, prior, share=weights.share)
     return -log_mixture(log_p, trace)

@@ -36,7 +36,7 @@ class TextSet:
     window: int = 50
     hidden: int = 128
     layers: int = 1
-    orders: tuple[int, ...] = (4, 6, 8, 10, 12, 14, 16)
+    orders: tuple[int, ...] = (4, 6, 8, 10, 12, 14, 16, 18, 20)
     """Of the counts, to choose among."""
     extent: int = 200
     """Tokens of the windows that are told from foreign ones."""

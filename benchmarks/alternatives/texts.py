@@ -16,7 +16,7 @@ from .counted import PPMD_ORDERS, CountsPredictor, chosen_counts, ppmd_nll
 from .foreseeing import Predictor, observed
 from .one_network import NetworksPredictor, Plan, Trained, Weights, train, train_several
 from .ours import measure_text
-from .pooled import PooledPredictor, read_on, share_of_network
+from .pooled import PooledPredictor, read_on, weigh
 from .records import Record, Records, about, clocked
 from .text_scores import last_of, mean_nll, of_nll, score_arm
 from .text_sets import SCRATCH, Splits, TextSet, open_set
@@ -217,12 +217,13 @@ def best_pooled(bench: Bench) -> Record:
     """What validation prefers of all networks, pooled with counts; static, and reading on."""
     source = bench.best(NETWORKS)
     network, choice = bench.predictor(source["arm"]), chosen_counts(bench.data, bench.chosen)
-    share = share_of_network(network, choice.counts, bench.data)
+    weights = weigh(network, choice.counts, bench.data)
+    share = weights.network
     held_out = PooledPredictor(network, chosen_counts(bench.data, bench.chosen).counts, share)
     choice.counts.add(bench.data.valid)
     pooled = PooledPredictor(network, choice.counts, share)
     scores = score_arm(pooled, bench.data, bench.chosen, held_out)
-    on = of_nll(read_on(network, choice.counts, share, bench.data), bench.chosen)
+    on = of_nll(read_on(network, choice.counts, weights, bench.data), bench.chosen)
     return scores | {
         "valid_nll": None, "seconds": source["seconds"], "trials": source["trials"],
         "recipe": {"of": source["arm"], "share": share, "order": choice.counts.order},
