@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.text import Text
 
-from langevin.cli.app import Folder, Json, Overwrite
+from langevin.cli.app import Folder, Json, On, Overwrite
 from langevin.errors import LangevinError
 from langevin.files import write_atomic
-from langevin.process import available_cores
 from langevin.report.progress import Bars
 from langevin.report.terminal import messages, screen, table
 from langevin.store.records import write_json
+from langevin.training.engines import LOCAL, open_engine
 
 from .figures import FIGURES, draw_figure, is_drawn, kept_numbers
 from .markdown import rendered
@@ -57,6 +57,7 @@ def reproduce(
         int | None, typer.Option(min=1, help="runs of each cell: seeds, or folds (default: as many as in the paper)")
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="runs side by side, one thread each")] = None,
+    on: On = LOCAL,
     out: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs/reproduce"),
     results: Annotated[Path | None, typer.Option(help="folder of recorded numbers (default: results)")] = None,
     precision: Annotated[
@@ -81,7 +82,8 @@ def reproduce(
             refuse_other_recipes(runs, out, results, precision)
         make_folder(results)
         wanted = [] if quick else missing_benchmarks(chosen, results)
-        failed = run_missing(missing_runs(chosen, runs, out, results), out, results, jobs, precision, quick, as_json)
+        missing = missing_runs(chosen, runs, out, results)
+        failed = run_missing(missing, out, results, jobs, on, precision, quick, as_json)
         if wanted and not (failed or asked):
             failed = measure_missing(chosen, out, results, precision, as_json)
         if chosen.name in FIGURES and not failed:
@@ -136,16 +138,17 @@ def make_folder(results: Path) -> None:
 
 
 def run_missing(
-    missing: list[Run], out: Path, results: Path, jobs: int | None, precision: str | None, quick: bool, quiet: bool
+    missing: list[Run], out: Path, results: Path, jobs: int | None, on: str, precision: str | None, quick: bool,
+    quiet: bool,
 ) -> dict[str, str]:
     """Train and record; those that failed, with their last words."""
     if not missing:
         return {}
-    with Bars(quiet) as progress:
+    with open_engine(on, [out, results]) as engine, Bars(quiet) as progress:
         advance = progress.begin(len(missing), "runs")
         try:
-            return execute(missing, out, results, jobs or available_cores(), lambda name: advance(),
-                           precision=precision, quick=quick)
+            return execute(missing, out, results, jobs, lambda name: advance(), precision=precision, quick=quick,
+                           engine=engine)
         except KeyboardInterrupt:
             messages.print("stopped; the same command goes on where it was")
             raise typer.Exit(130) from None

@@ -11,10 +11,11 @@ import typer
 from rich.console import Group
 from rich.progress import BarColumn, Progress, TextColumn
 
-from langevin.cli.app import Json, Quiet, Set
+from langevin.cli.app import Json, On, Quiet, Set
 from langevin.recipe import load_recipe
 from langevin.report.terminal import messages, screen, table
 from langevin.errors import Interrupted
+from langevin.training.engines import LOCAL, open_engine
 
 from .folds import cross_validate
 
@@ -26,6 +27,7 @@ def folds(
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="so many seeds, where the corpus has a test split")] = 10,
     jobs: Annotated[int | None, typer.Option(min=1, help="runs side by side, one thread each (default: cores)")] = None,
+    on: On = LOCAL,
     out: Annotated[Path | None, typer.Option(help="folder of the runs (default: runs/crossval-NAME)")] = None,
     forget_samples: Annotated[
         bool, typer.Option("--forget-samples", help="delete the samples of each run once it is evaluated")
@@ -37,10 +39,10 @@ def folds(
     """Train and test on folds, or with seeds 0, 1, … where a test split is given; goes on with what is there."""
     target = out or Path("runs") / f"crossval-{Path(recipe).stem}"
     try:
-        with Watching(quiet or as_json) as watch:
+        with open_engine(on, [target]) as engine, Watching(quiet or as_json) as watch:
             result = cross_validate(
                 load_recipe(recipe, set_ or []), target, folds=count, runs=runs, jobs=jobs,
-                forget_samples=forget_samples, watch=watch,
+                forget_samples=forget_samples, watch=watch, engine=engine,
             )
     except Interrupted:
         messages.print(f"stopped; the same command goes on with what is in {target}", soft_wrap=True)

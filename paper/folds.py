@@ -7,7 +7,6 @@ not goes on from its checkpoint. So killing anything at any time loses at most a
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from langevin.recipe import Recipe, SentenceData
 from langevin.store.folder import EVALUATION, RECIPE, RunFolder
 from langevin.store.records import write_json
 from langevin.tasks import open_task
+from langevin.training.engines import Engine
 from langevin.training.jobs import Job, run_side_by_side
 from langevin.errors import Interrupted
 
@@ -69,11 +69,12 @@ Watch = Callable[[int, int, dict[str, float]], None]
 def cross_validate(
     recipe: Recipe, out: Path, *, folds: int | None = None, runs: int = 10, jobs: int | None = None,
     forget_samples: bool = False, watch: Watch = lambda done, total, working: None,
+    engine: Engine = run_side_by_side,
 ) -> dict[str, Any]:
     """Train and evaluate what is not there yet, and summarise: mean and standard deviation over the members.
 
     `folds`: so many of the recipe's folds, the first ones (None: all). `runs`: so many seeds, from 0, where the corpus
-    has a test split. `jobs`: processes at a time (None: one for each core). `forget_samples`: delete the samples of a
+    has a test split. `jobs`: processes at a time (None: as many as `engine` has room for). `forget_samples`: delete the samples of a
     member once it is evaluated. Raises Interrupted when stopped by Ctrl-C or SIGTERM, the children being stopped.
     """
     members = plan(recipe, out, folds, runs)
@@ -81,7 +82,7 @@ def cross_validate(
     waiting = [member for member in members if member.evaluation is None]
     if waiting:
         open_task(waiting[0].recipe)  # what is wrong with the data is said here, once
-        run_all(waiting, members, jobs or os.cpu_count() or 1, forget_samples, watch)
+        run_all(waiting, members, jobs, forget_samples, watch, engine)
     failed = [member for member in members if member.evaluation is None]
     summary = summarise(recipe, [member for member in members if member not in failed], failed)
     write_json(out / SUMMARY, summary)
@@ -129,7 +130,9 @@ def check_members(members: list[Member]) -> None:
             refuse_other(there.what_is_computed(), member.recipe.what_is_computed(), member.folder)
 
 
-def run_all(waiting: list[Member], members: list[Member], at_once: int, forget: bool, watch: Watch) -> None:
+def run_all(
+    waiting: list[Member], members: list[Member], at_once: int | None, forget: bool, watch: Watch, engine: Engine
+) -> None:
     """Keep so many children at work until none is left; one that fails does not stop the others."""
 
     def look() -> None:
@@ -138,7 +141,7 @@ def run_all(waiting: list[Member], members: list[Member], at_once: int, forget: 
         watch(sum(evaluated), len(members), shares)
 
     try:
-        run_side_by_side([job_of(member, forget) for member in waiting], at_once, look, keep_going=True)
+        engine([job_of(member, forget) for member in waiting], at_once, look, keep_going=True)
     except KeyboardInterrupt:
         raise Interrupted from None
 
@@ -148,7 +151,8 @@ def job_of(member: Member, forget: bool) -> Job:
     recipe, log = member.folder.with_suffix(".toml"), member.folder.with_suffix(".log")
     write_atomic(recipe, member.recipe.to_toml().encode())
     log.unlink(missing_ok=True)
-    return Job(member.name, command(recipe, member.folder, member.folder / EVALUATION, forget_samples=forget), log)
+    return Job(member.name, command(recipe, member.folder, member.folder / EVALUATION, forget_samples=forget),
+               log.absolute())
 
 
 def summarise(recipe: Recipe, done: list[Member], failed: list[Member]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from langevin.store.folder import RECIPE, RunFolder
 from langevin.store.records import write_json
 from langevin.store.writer import RunWriter
 from langevin.training.chains import resume_chains, start_chains
-from langevin.training.jobs import Job, abandoned, last_words, run_side_by_side
+from langevin.training.engines import Engine
+from langevin.training.jobs import Job, abandoned, end_with_parent, last_words, run_side_by_side
 from langevin.errors import Interrupted
 from langevin.training.session import resume, start, train_until_done
 
@@ -115,8 +116,9 @@ def refuse_other(there: dict[str, Any], wanted: dict[str, Any], where: Path) -> 
 
 
 def execute(
-    missing: Sequence[Run], out: Path, results: Path, at_once: int, on_end: Callable[[str], None] = lambda name: None,
-    *, precision: str | None = None, quick: bool = False,
+    missing: Sequence[Run], out: Path, results: Path, at_once: int | None,
+    on_end: Callable[[str], None] = lambda name: None, *, precision: str | None = None, quick: bool = False,
+    engine: Engine = run_side_by_side,
 ) -> dict[str, str]:
     """Train and record these runs, `at_once` at a time, one thread each; those that failed, with their last words.
 
@@ -132,8 +134,8 @@ def execute(
         result = out / result.name if result.is_file() else result
         told = command(run.recipe, out / run.name, result, settings_of(run, out, results, precision),
                        chains=run.chains, quick=quick)
-        jobs.append(Job(run.name, told, out / f"{run.name}.log"))
-    return failed | side_by_side(jobs, at_once, on_end)
+        jobs.append(Job(run.name, told, out.absolute() / f"{run.name}.log"))
+    return failed | side_by_side(engine, jobs, at_once, on_end)
 
 
 def execute_benchmarks(
@@ -150,10 +152,12 @@ def execute_benchmarks(
             out / f"{name}.log")
         for name in missing_benchmarks(target, results)
     ]
-    return side_by_side(jobs, 1, on_end)
+    return side_by_side(run_side_by_side, jobs, 1, on_end)
 
 
-def side_by_side(jobs: Sequence[Job], at_once: int, on_end: Callable[[str], None]) -> dict[str, str]:
+def side_by_side(
+    engine: Engine, jobs: Sequence[Job], at_once: int | None, on_end: Callable[[str], None]
+) -> dict[str, str]:
     """All of them, whether or not some fail; the last words of those."""
     failed: dict[str, str] = {}
 
@@ -162,7 +166,7 @@ def side_by_side(jobs: Sequence[Job], at_once: int, on_end: Callable[[str], None
             failed[job.name] = last_words(job)
         on_end(job.name)
 
-    run_side_by_side(jobs, at_once, on_end=ended, keep_going=True)
+    engine(jobs, at_once, on_end=ended, keep_going=True)
     return failed
 
 
@@ -170,9 +174,10 @@ def command(
     recipe: str | Path, folder: Path, result: Path, overrides: Sequence[str] = (), *, forget_samples: bool = False,
     chains: int = 1, quick: bool = False,
 ) -> list[str]:
-    """This file as a program: train or resume one run on one thread, and record it."""
-    told = {"recipe": str(recipe), "folder": str(folder), "result": str(result), "overrides": list(overrides),
-            "forget_samples": forget_samples, "chains": chains, "quick": quick}
+    """This file as a program, wherever it is begun: train or resume one run on one thread, and record it."""
+    recipe = recipe.absolute() if isinstance(recipe, Path) else recipe
+    told = {"recipe": str(recipe), "folder": str(folder.absolute()), "result": str(result.absolute()),
+            "overrides": list(overrides), "forget_samples": forget_samples, "chains": chains, "quick": quick}
     return [sys.executable, "-P", "-m", "paper.runs", json.dumps(told)]
 
 
@@ -181,6 +186,7 @@ def train_and_record(
 ) -> None:
     """Train or go on, evaluate, keep the numbers (marked where they mean nothing); then, if asked to, drop the samples.
     """
+    end_with_parent()
     prepare_process()
     path = Path(folder)
     wanted = None if (path / RECIPE).is_file() else load_recipe(recipe, [*overrides, "threads=1"])

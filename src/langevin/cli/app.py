@@ -55,6 +55,23 @@ Jobs = Annotated[
     int | None,
     typer.Option(min=1, help="how many processes at a time (default: one for each core)"),
 ]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="ENGINE",
+        help="where chains run: local, or a Ray cluster: ray (the one that runs here, or a new "
+        "one), ray://HOST:PORT, HOST:PORT",
+    ),
+]
+Gpus = Annotated[
+    float | None,
+    typer.Option(
+        "--gpus-per-chain",
+        min=0,
+        help="of a Ray cluster, parts too (default: 1 where the device is a GPU)",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace what is already there")]
 Set = Annotated[
     list[str] | None,

@@ -75,8 +75,10 @@ class Late(TyperCommand):
     def load(self) -> Any:
         from ..process import prepare_process
         from ..report.terminal import show_log
+        from ..training.jobs import end_with_parent
 
         assert self.name is not None
+        end_with_parent()
         prepare_process()
         show_log()
         module = import_module(f".{ELSEWHERE.get(self.name, self.rich_help_panel)}", __package__)

@@ -19,6 +19,7 @@ from ..report.tables import cell, gain_in_words, heading, shown_number
 from ..report.terminal import duration, messages, screen, table
 from ..store.folder import RunFolder
 from ..training.chains import resume_chains
+from ..training.engines import Engine
 from ..training.jobs import PARENT
 from ..errors import Interrupted
 from ..training.loop import Trainer
@@ -148,11 +149,13 @@ def members_rows(members: Joined, score: str = "nll") -> list[tuple[str, str]]:
     ]
 
 
-def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: bool) -> None:
-    """Train all chains to the end, each in its own process; say what came out and what is next."""
+def train_chains(
+    folder: RunFolder, jobs: int | None, quiet: bool, engine: Engine, gpus: float | None
+) -> None:
+    """Train all chains to the end, each in a process of its own, here or elsewhere."""
     try:
         with ChainsProgress(folder, quiet) as progress:
-            trained = resume_chains(folder, jobs, progress)
+            trained = resume_chains(folder, jobs, progress, engine, gpus)
     except KeyboardInterrupt:
         messages.print(f"stopped; go on with: langevin resume {folder.path}", soft_wrap=True)
         raise typer.Exit(130) from None
@@ -160,6 +163,10 @@ def finish_chains(folder: RunFolder, jobs: int | None, quiet: bool, as_json: boo
         messages.print(
             f"{folder.path} is finished already: {len(folder.store())} samples", soft_wrap=True
         )
+
+
+def finish_chains(folder: RunFolder, quiet: bool, as_json: bool) -> None:
+    """Say what came out of chains that are trained, and what is next."""
     choose_collection(folder, quiet or as_json)
     members = join_members(folder, quiet or as_json)
     if as_json:

@@ -19,11 +19,24 @@ from ..tasks import CLASSES
 from ..training.chains import start_chains
 from ..training.distil import Teaching, start_student
 from ..posterior.selection import Selection
+from ..training.engines import LOCAL, open_engine
 from ..training.extension import extend
 from ..training.session import start
 from ..training.session import resume as resume_run
-from .app import Folder, Jobs, Json, Overwrite, Quiet, Set, command_group, example, takes_selection
-from .outcome import finish, finish_chains, say_imbalance
+from .app import (
+    Folder,
+    Gpus,
+    Jobs,
+    Json,
+    On,
+    Overwrite,
+    Quiet,
+    Set,
+    command_group,
+    example,
+    takes_selection,
+)
+from .outcome import finish, finish_chains, say_imbalance, train_chains
 
 app = command_group()
 
@@ -79,6 +92,11 @@ def train(
         int | None, typer.Option(min=1, help="run K chains from different seeds side by side")
     ] = None,
     jobs: Jobs = None,
+    on: On = LOCAL,
+    cpus: Annotated[
+        int, typer.Option("--cpus-per-chain", min=1, help="threads of each chain")
+    ] = 1,
+    gpus: Gpus = None,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -121,14 +139,24 @@ def train(
     own = text or labelled
     target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
     refuse_target(target, loaded, overwrite=overwrite)
+    refuse_without_chains(chains is not None, on, cpus, gpus)
     if chains is None:
         trainer = start(loaded, target, overwrite=overwrite)
         say_imbalance(trainer.folder)
         finish(trainer, target, quiet, as_json)
     else:
-        folder = start_chains(loaded, target, chains, overwrite=overwrite)
-        say_imbalance(folder)
-        finish_chains(folder, jobs, quiet, as_json)
+        with open_engine(on, [target]) as engine:
+            folder = start_chains(loaded, target, chains, cpus=cpus, overwrite=overwrite)
+            say_imbalance(folder)
+            train_chains(folder, jobs, quiet, engine, gpus)
+        finish_chains(folder, quiet, as_json)
+
+
+def refuse_without_chains(several: bool, on: str, cpus: int = 1, gpus: float | None = None) -> None:
+    """One run alone is trained by this process, on the threads of its recipe."""
+    if not several and (on != LOCAL or cpus != 1 or gpus is not None):
+        raise LangevinError("expected chains for --on, --cpus-per-chain and --gpus-per-chain, got "
+                            "one run, which trains in this process; ask for some by --chains")
 
 
 def knowledge_settings(vectors: list[str] | None, encoder: str | None) -> list[str]:
@@ -161,15 +189,20 @@ def resume(
         float | None, typer.Option(help="make a finished run so many epochs long")
     ] = None,
     jobs: Jobs = None,
+    on: On = LOCAL,
+    gpus: Gpus = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was interrupted or killed; the end is the same, bit for bit."""
+    refuse_without_chains(bool(RunFolder(folder).chains), on, gpus=gpus)
     if epochs is not None:
         messages.print(Text(f"{folder} {extend(folder, epochs)}"), soft_wrap=True)
     run = RunFolder(folder)
     if run.chains:
-        finish_chains(run, jobs, quiet, as_json)
+        with open_engine(on, [folder]) as engine:
+            train_chains(run, jobs, quiet, engine, gpus)
+        finish_chains(run, quiet, as_json)
     else:
         finish(resume_run(folder), folder, quiet, as_json)
 

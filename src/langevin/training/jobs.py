@@ -1,4 +1,4 @@
-"""Commands side by side: so many at a time, one thread each, all of them stopped when anything goes wrong.
+"""Commands side by side: so many at a time, each on its own threads, all of them stopped when anything goes wrong.
 
 Two torch processes with two threads each on two cores wait for each other most of the time; one thread each, they
 take the cores that there are.
@@ -7,6 +7,7 @@ take the cores that there are.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -19,7 +20,8 @@ from pathlib import Path
 
 from ..errors import LangevinError
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+"""In the environment of a child: how many threads it may have."""
 PARENT = "LANGEVIN_PARENT"
 """In the environment of a child: the process that started it and waits for it."""
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -30,11 +32,15 @@ POLL, GRACE = 0.1, 30.0
 
 @dataclass(frozen=True)
 class Job:
-    """One command, what to call it in messages, and the file that takes all it says."""
+    """One command, what to call it in messages, the file that takes all it says, and what it may use."""
 
     name: str
     command: Sequence[str]
     log: Path
+    cpus: int = 1
+    """Threads."""
+    gpus: float = 0.0
+    """Of a cluster, which gives them out; on this machine all processes see all."""
 
 
 def langevin_command(*arguments: object) -> list[str]:
@@ -43,16 +49,20 @@ def langevin_command(*arguments: object) -> list[str]:
 
 
 def run_side_by_side(
-    jobs: Sequence[Job], at_once: int, on_look: Callable[[], None] = lambda: None,
+    jobs: Sequence[Job], at_once: int | None, on_look: Callable[[], None] = lambda: None,
     on_end: Callable[[Job, int], None] = lambda job, code: None, *, keep_going: bool = False,
 ) -> None:
-    """Run all jobs, at most `at_once` at a time, in their order; `on_look` is called some times a second meanwhile,
-    `on_end` after each job with its exit code.
+    """Run all jobs, at most `at_once` at a time (None: as many as there are cores for), in their order; `on_look` is
+    called some times a second meanwhile, `on_end` after each job with its exit code.
 
     The first job that fails (an exit code other than 0; not with `keep_going`), Ctrl-C, SIGTERM and any exception in
     the callbacks stop all the others: they get SIGTERM, then half a minute to save their work, then SIGKILL. A child
     that asks `abandoned` now and then also ends when this process is killed outright.
     """
+    if at_once is None:
+        from ..process import available_cores  # with torch, which a worker of a cluster has no need of
+
+        at_once = max(1, available_cores() // max((job.cpus for job in jobs), default=1))
     if at_once < 1:
         raise LangevinError(f"jobs must be at least 1, got {at_once}")
     waiting, running = list(jobs), dict[subprocess.Popen[bytes], Job]()
@@ -74,7 +84,7 @@ def run_side_by_side(
 
 def start(job: Job) -> subprocess.Popen[bytes]:
     """A child in a session of its own, so that Ctrl-C reaches it through this process and only once."""
-    environment = os.environ | ONE_THREAD | {PARENT: str(os.getpid())}
+    environment = os.environ | dict.fromkeys(THREADS, str(job.cpus)) | {PARENT: str(os.getpid())}
     try:
         job.log.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(job.log, APPEND, 0o666), "ab") as log:
@@ -137,6 +147,18 @@ def stopping_signals() -> list[signal.Signals]:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         numbers.append(signal.SIGHUP)  # Windows has none
     return numbers
+
+
+PR_SET_PDEATHSIG = 1
+"""From Linux's prctl.h."""
+
+
+def end_with_parent() -> None:
+    """In a child: be asked to stop as soon as its parent dies, however that dies. Only Linux can do it at once."""
+    if PARENT in os.environ and sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if abandoned():  # before this was arranged
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def abandoned() -> bool:
