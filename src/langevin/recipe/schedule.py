@@ -17,7 +17,7 @@ FALL = 0.5
 class Pace:
     """A recipe's schedules, converted from epochs to steps.
 
-    A plateau of the rate holds for half of the epochs, unless validation turns: then it was
+    A plateau of the rate holds for a share of the epochs, unless validation turns: then it was
     `turned` after so many steps, and the rate falls from there.
     """
 
@@ -41,14 +41,16 @@ class Pace:
             "constant": constant(),
             "step": step_decay(steps(run.decay_after), steps(run.decay_every), run.decay_factor),
             "cyclical": self._cyclical(cosine_cyclical(self.cycle, run.cycle_floor)),
-            "plateau": plateau(self.total, self.hold / self.total if self.hold < self.total else 0.0),
+            "plateau": plateau(
+                self.total, self.hold / self.total if self.hold < self.total else 0.0, run.floor
+            ),
         }
         self.factor = choices[run.lr_schedule]
 
     def _place_samples(self) -> None:
         if self.turned is not None:
             self.total = min(self.total, self.turned + max(1, round(FALL * self.turned)))
-        self.hold = round(self.total / 2) if self.turned is None else self.turned
+        self.hold = round(self.run.hold * self.total) if self.turned is None else self.turned
         self.places = frozenset(sampling_places(self.total, self.hold / self.total))
         self.burn_in = min(self.places) - 1
 

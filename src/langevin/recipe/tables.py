@@ -127,8 +127,10 @@ class Run(Table):
     burn_in_temperature: float | None = Field(None, ge=0, description="None: the sampler's; 0: optimise first")
     lr_schedule: Literal["constant", "step", "cyclical", "plateau"] = Field(
         "constant", description="constant, step, cyclical; or plateau: full for half of the epochs, then down to 0.3; "
-        "samples from half-way on, and no burn_in to set"
+        "samples from there on, and no burn_in to set"
     )
+    hold: float = Field(0.5, ge=0.01, le=0.99, description="plateau: share of the run at the full rate")
+    floor: float = Field(0.3, ge=0, le=1, description="plateau: rate at the end, of the full one")
     sample: Literal["last", "mean"] = Field(
         "last", description="what is kept: the last weights, or their running mean over about 100 steps"
     )
@@ -184,12 +186,13 @@ class Run(Table):
     @property
     def first_sample(self) -> float:
         """Epochs before the first sample."""
-        return self.epochs / 2 if self.lr_schedule == "plateau" else self.burn_in
+        return self.epochs * self.hold if self.lr_schedule == "plateau" else self.burn_in
 
     def describe(self) -> str:
         collected = f"burn-in {self.burn_in:g}, a sample every {self.sample_every:g}"
         if self.lr_schedule == "plateau":
-            collected = "samples from half-way on"
+            start = "half-way" if self.hold == 0.5 else f"{self.hold:.0%}"
+            collected = f"samples from {start} on"
         means = ", samples are running means" if self.sample == "mean" else ""
         return (f"{self.epochs:g} epochs, {collected}, lr {self.lr_schedule}{means}, clip {self.clip}, "
                 f"{self.precision}")
