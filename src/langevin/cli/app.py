@@ -115,20 +115,36 @@ SELECTION = {
 
 def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
     """A command whose parameter `selection` becomes the options of SELECTION, after all others."""
+
+    def gather(own: dict[str, Any], others: dict[str, Any]) -> Selection:
+        how, *which = own.values()
+        whole = bool(
+            others.get("curve") or others.get("mc_dropout")
+        )  # all collections; masks of the last sample
+        return Selection(how or (ALL if whole else None), *which)
+
+    return takes(function, "selection", SELECTION, gather)
+
+
+def takes(
+    function: Callable[..., None], parameter: str, added: dict[str, tuple[Any, Any]],
+    gather: Callable[[dict[str, Any], dict[str, Any]], Any],
+) -> Callable[..., None]:
+    """A command one of whose parameters becomes several options, `added` after all others.
+
+    `gather` makes it of what these were given, and all others.
+    """
     shape = signature(function, eval_str=True)
     options = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in SELECTION.items()
+        for name, (kind, default) in added.items()
     ]
-    parameters = [*(p for p in shape.parameters.values() if p.name != "selection"), *options]
+    parameters = [*(p for p in shape.parameters.values() if p.name != parameter), *options]
 
     @wraps(function)
     def command(**given: Any) -> None:
-        how, *which = (given.pop(name) for name in SELECTION)
-        whole = bool(
-            given.get("curve") or given.get("mc_dropout")
-        )  # all collections; masks of the last sample
-        function(selection=Selection(how or (ALL if whole else None), *which), **given)
+        own = {name: given.pop(name) for name in added}
+        function(**{parameter: gather(own, given)}, **given)
 
     command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
     command.__annotations__ = {p.name: p.annotation for p in parameters}

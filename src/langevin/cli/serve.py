@@ -32,9 +32,10 @@ def serve(
         Path | None, typer.Option(help="a file with the token that clients must send")
     ] = None,
     extractor: Annotated[
-        Path | None, typer.Option(help="ResNet-50 weights, to describe pictures that are sent")
+        str | None, typer.Option(help="makes features of pictures that are sent: ResNet-50 weights, "
+                                      "or a network of transformers (default: that of the training)")
     ] = None,
-    preprocess: Annotated[str, typer.Option(help="caffe or torchvision")] = "caffe",
+    preprocess: Annotated[str | None, typer.Option(help="caffe or torchvision")] = None,
 ) -> None:
     """Answer over HTTP, documented at /api, with a page at / to play with."""
     try:

@@ -37,18 +37,21 @@ from .app import (
     takes_selection,
 )
 from .outcome import finish, finish_chains, say_imbalance, train_chains
+from .train_captions import CaptionOptions, look_at_pictures, takes_pictures
 
 app = command_group()
 
 
 @app.command(epilog=example("langevin train --text my.txt --out runs/my"))
+@takes_pictures
 def train(
+    pictures: CaptionOptions,
     recipe: Annotated[
         str | None, typer.Argument(help="a name from 'langevin recipes' or a TOML file")
     ] = None,
     text: Annotated[Path | None, typer.Option(help="train on this text file")] = None,
     task: Annotated[
-        str | None, typer.Option(help="what to learn; 'classify' for labelled sentences")
+        str | None, typer.Option(help="what to learn: classify for labelled sentences, caption for pictures")
     ] = None,
     labelled: Annotated[
         Path | None, typer.Option("--train", help="labelled sentences: CSV, TSV, JSONL, lines")
@@ -101,12 +104,14 @@ def train(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train on a recipe, on your own text file, or on your own labelled sentences."""
+    """Train on a recipe, on your own text file, labelled sentences, or captioned pictures."""
     if task is not None and task not in CLASSES:
         raise LangevinError(f"--task must be one of {', '.join(CLASSES)}, got {task!r}")
-    if recipe is None and text is None and labelled is None:
+    pictures.check(task, recipe, {"--text": text, "--train": labelled})
+    if recipe is None and text is None and labelled is None and not pictures.given:
         needed = (
-            "--train FILE" if task == "classify" else "--text FILE or --task classify --train FILE"
+            "--train FILE" if task == "classify" else "--text FILE, --task classify --train FILE "
+            "or --task caption --captions FILE"
         )
         raise LangevinError(f"expected a recipe or {needed}, got none; see 'langevin recipes'")
     if text is not None and task == "classify":
@@ -121,6 +126,7 @@ def train(
     overrides += [f"corpus={text.resolve()}"] if text else []
     overrides += sentence_settings(labelled, valid, test, text_column, label_column)
     overrides += knowledge_settings(vectors, encoder)
+    overrides += pictures.settings()
     overrides += [f"class_weight={class_weight}"] if class_weight else []
     overrides += ["refit=true"] if refit else []
     overrides += [f"level={level}"] if level else []
@@ -130,16 +136,18 @@ def train(
     }  # fmt: skip
     for key, value in (numbers | {"device": device}).items():
         overrides += [f"{key}={value}"] if value is not None else []
-    named = recipe or ("text" if labelled is None else default_recipe(vectors, encoder))
+    usual = "text" if labelled is None else default_recipe(vectors, encoder)
+    named = recipe or ("captions" if pictures.given else usual)
     loaded = load_recipe(named, overrides)
     if task not in (None, loaded.task):
         raise LangevinError(
             f"expected a recipe for {task!r}, {named} is for {loaded.task!r}; leave --task out"
         )
-    own = text or labelled
+    own = text or labelled or pictures.captions
     target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
     refuse_target(target, loaded, overwrite=overwrite)
     refuse_without_chains(chains is not None, on, cpus, gpus)
+    look_at_pictures(loaded, quiet or as_json)
     if chains is None:
         trainer = start(loaded, target, overwrite=overwrite)
         say_imbalance(trainer.folder)

@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors import safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from ..errors import LangevinError
@@ -24,6 +26,8 @@ from ..files import decode_utf8, expect_file
 HASHED_WHOLE = 64 << 20
 BLOCK = 1 << 20
 SUFFIXES = (".npy", ".npz", ".safetensors")
+EXTRACTOR_KEYS = {"name", "sha256", "config_sha256", "preprocess", "width"}
+"""What is told of the network that made features."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class ImageFeatures:
     values: Tensor
     source: str
     rows: dict[str, int] = field(init=False)
+    extractor: dict[str, Any] | None = None
+    """By what the network is known that made them of pictures, if that is."""
 
     def __post_init__(self) -> None:
         values, names = self.values, self.names
@@ -86,6 +92,13 @@ class ImageFeatures:
                 f"the network that made the training features"
             )
 
+    def to_bytes(self) -> bytes:
+        """As a safetensors file, which `read_features` reads."""
+        about = {"names": json.dumps(self.names)}
+        if self.extractor is not None:
+            about["extractor"] = json.dumps(self.extractor)
+        return save({"features": self.values.contiguous()}, about)
+
     def sha256(self) -> str:
         """A hash of names and numbers; of large files, of blocks spread over the whole: cheap."""
         content = self.values.contiguous().view(torch.uint8).numpy().reshape(-1).data
@@ -109,9 +122,12 @@ def read_features(path: Path, names: Path | None = None, *, named: bool = True) 
     if path.suffix not in SUFFIXES:
         raise LangevinError(f"expected features as {', '.join(SUFFIXES)}, got {path}")
     expect_file(path, "image features at", "name a file of features")
+    extractor = None
     with reading(str(path)):
-        tensors = path.suffix == ".safetensors"
-        values, found = read_safetensors(path) if tensors else read_numpy(path.read_bytes())
+        if path.suffix == ".safetensors":
+            values, found, extractor = read_safetensors(path)
+        else:
+            values, found = read_numpy(path.read_bytes())
     if found is not None and names is not None:
         raise LangevinError(
             f"expected no names beside those that {path} carries, got {names}; leave --names out"
@@ -123,7 +139,7 @@ def read_features(path: Path, names: Path | None = None, *, named: bool = True) 
             f"of the rows, into {path.with_suffix('').name}_names.txt beside it"
         )
     rows = [f"row {number}" for number in range(len(values))]
-    return ImageFeatures(rows if found is None else found, values, str(path))
+    return ImageFeatures(rows if found is None else found, values, str(path), extractor=extractor)
 
 
 def features_from_bytes(values: bytes, names: bytes, source: str) -> ImageFeatures:
@@ -159,24 +175,34 @@ def read_numpy(raw: bytes) -> tuple[Tensor, list[str] | None]:
     return torch.from_numpy(np.atleast_2d(native)), names
 
 
-def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None]:
-    """One matrix, with names as JSON in the metadata, or beside."""
+def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None, dict[str, Any] | None]:
+    """One matrix, with names and extractor as JSON in the metadata, or names beside."""
     with safe_open(path, framework="pt") as file:
         tensors: list[Tensor] = [file.get_tensor(key) for key in file.keys()]  # noqa: SIM118
-        listed: str | None = (file.metadata() or {}).get("names")
+        about: dict[str, str] = file.metadata() or {}
     if len(tensors) != 1 or tensors[0].dim() != 2:
         shapes = [list(tensor.shape) for tensor in tensors]
         raise ValueError(f"expected one matrix of features, got tensors of {shapes[:3]}")
-    if listed is None:
-        return tensors[0], None
-    try:
-        names = json.loads(listed)
-    except ValueError:
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    names, extractor = said(about, "names"), said(about, "extractor")
+    if "names" in about and (
+        not isinstance(names, list) or not all(isinstance(name, str) for name in names)
+    ):
         raise ValueError(f"expected 'names' in its metadata to be a JSON list of strings, got "
-                         f"{listed[:60]!r}")
-    return tensors[0], names
+                         f"{about['names'][:60]!r}")
+    if extractor is not None and not (
+        isinstance(extractor, dict) and extractor.keys() == EXTRACTOR_KEYS
+    ):
+        raise ValueError(f"expected 'extractor' in its metadata to have {sorted(EXTRACTOR_KEYS)}, "
+                         f"got {about['extractor'][:60]!r}")
+    return tensors[0], names, extractor
+
+
+def said(about: dict[str, str], key: str) -> Any:
+    """What stands under a key as JSON; None where nothing does, or none can be read."""
+    try:
+        return json.loads(about[key]) if key in about else None
+    except ValueError:
+        return None
 
 
 def names_beside(path: Path, names: Path | None, rows: int, *, named: bool) -> list[str] | None:

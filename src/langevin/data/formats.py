@@ -44,13 +44,17 @@ def labelled_lines(text: Text, encoding: Encoding) -> Iterator[Row]:
             yield {"label": label, "text": rest.strip()}
 
 
-def cell_rows(text: Text, encoding: Encoding, path: str) -> Iterator[Row]:
+def cell_rows(
+    text: Text, encoding: Encoding, path: str, kind: str | None = None
+) -> Iterator[Row]:
     """The rows of a CSV or TSV file by column; a column that a row lacks is None.
+
+    The ending of its name says which it is, unless its reader knows the `kind`.
 
     Cells beyond the columns of the first line and quotes that are not closed are refused: text
     would be lost.
     """
-    kind, last = kind_of_table(path), 0
+    kind, last = kind or kind_of_table(path), 0
     with encoding.open(text) as lines:
         try:
             reader = csv.reader(lines, **dialect_of(text, encoding, kind))

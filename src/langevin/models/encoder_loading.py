@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from safetensors import SafetensorError
-from torch import nn
+from torch import Tensor, nn
 
 from ..errors import LangevinError
 
@@ -23,37 +23,55 @@ UNUSED = ("pooler.",)
 
 def load_encoder(folder: Path) -> tuple[PreTrainedTokenizerBase, PreTrainedModel]:
     """Tokenizer and frozen model in float32; weights that are not all there are refused."""
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoTokenizer
 
-    try:
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
-            )
-            model, info = AutoModel.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False, use_safetensors=True,
-                output_loading_info=True, dtype=torch.float32,
-            )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
-            SafetensorError) as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise LangevinError(f"expected an encoder that transformers opens in {folder}, it says: "
-                            f"{reason[0]}; get the encoder again, or name another") from error
-    missing = [name for name in info["missing_keys"] if not name.startswith(UNUSED)]
-    if missing:
-        raise LangevinError(f"expected all weights of {model.config.model_type} in {folder}, "
-                            f"{len(missing)} are missing (first {sorted(missing)[0]}); get the "
-                            f"encoder again")
+    with opening(folder, "encoder"):
+        tokenizer = AutoTokenizer.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+    model = load_model(folder, "encoder")
     if model.config.is_encoder_decoder or not {"hidden_size", "num_hidden_layers"} <= set(
         dir(model.config)
     ):
         raise LangevinError(f"expected an encoder of texts in {folder}, got "
                             f"{model.config.model_type}; name one such as BERT")
-    words, rows = len(tokenizer), model.get_input_embeddings().weight.shape[0]
+    embeddings: Tensor = model.get_input_embeddings().weight  # type: ignore[assignment]  # of nn.Embedding
+    words, rows = len(tokenizer), embeddings.shape[0]
     if not len(tokenizer.all_special_ids) < words <= rows:  # without its files it is made empty
         raise LangevinError(f"expected a tokenizer with words for {rows:,} embeddings in {folder}, "
                             f"got one with {words:,}; get the encoder again")
-    return tokenizer, model.eval().requires_grad_(False)
+    return tokenizer, model
+
+
+def load_model(folder: Path, what: str) -> PreTrainedModel:
+    """The frozen model of a folder in float32; weights that are not all there are refused."""
+    from transformers import AutoModel
+
+    with opening(folder, what):
+        model, info = AutoModel.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False, use_safetensors=True,
+            output_loading_info=True, dtype=torch.float32,
+        )  # fmt: skip
+    missing = [name for name in info["missing_keys"] if not name.startswith(UNUSED)]
+    if missing:
+        raise LangevinError(f"expected all weights of {model.config.model_type} in {folder}, "
+                            f"{len(missing)} are missing (first {sorted(missing)[0]}); get the "
+                            f"{what} again")
+    frozen: PreTrainedModel = model.eval().requires_grad_(False)
+    return frozen
+
+
+@contextmanager
+def opening(folder: Path, what: str) -> Iterator[None]:
+    """transformers raises whatever it stumbles over; it is told in one line."""
+    try:
+        with quiet():
+            yield
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
+            SafetensorError) as error:
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise LangevinError(f"expected an {what} that transformers opens in {folder}, it says: "
+                            f"{reason[0]}; get the {what} again, or name another") from error
 
 
 def read_limit(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> int:

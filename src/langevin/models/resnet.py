@@ -1,4 +1,4 @@
-"""ResNet-50 up to its global average pool, as an extractor of image features, from weights with torchvision's names.
+"""ResNet-50 up to its global average pool, from weights with torchvision's names.
 
 Two lineages share these names and differ in three things, which the weights do not tell:
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import difflib
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,14 +20,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ..data.images import check_preprocess, read_image
+from ..data.images import Picture, check_preprocess, read_image
 from ..errors import LangevinError
 from ..files import expect_file
 
 FEATURES = 2048
 LINEAGES = {"caffe": ("first", 1.001e-5), "torchvision": ("middle", 1e-5)}
-AT_ONCE = 16
-"""Pictures that go through the network together."""
 
 
 class Bottleneck(nn.Module):
@@ -56,7 +53,10 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    """Pictures [n, 3, 224, 224] → features [n, 2048], all ≥ 0. `preprocess` says how its pictures are to be read."""
+    """Pictures [n, 3, 224, 224] → features [n, 2048], all ≥ 0.
+
+    `preprocess` says how its pictures are to be read.
+    """
 
     def __init__(self, *, preprocess: str = "caffe") -> None:
         super().__init__()
@@ -80,32 +80,36 @@ class ResNet50(nn.Module):
             x = self.get_submodule(f"layer{number}")(x)
         return x.mean((2, 3))
 
+    def read(self, picture: Picture) -> Tensor:
+        return read_image(picture, preprocess=self.preprocess)
+
+    @torch.no_grad()
+    def features(self, pictures: list[Tensor]) -> Tensor:
+        """Of pictures that were read, on the processor."""
+        stacked = torch.stack(pictures).to(self.conv1.weight.device)
+        features: Tensor = self(stacked.contiguous(memory_format=torch.channels_last))
+        return features.cpu()
+
 
 def load_resnet50(path: Path, *, preprocess: str = "caffe") -> ResNet50:
     """The network with the weights of an `.npz` or `.safetensors` file, in evaluation mode, float32.
 
     `preprocess` names the lineage. A classifier head is not read.
     """
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
         network = ResNet50(preprocess=preprocess)
-    weights = {name: tensor for name, tensor in _read(Path(path)).items() if not name.startswith("fc.")}
+    found = _read(Path(path))
+    weights = {name: tensor for name, tensor in found.items() if not name.startswith("fc.")}
     wanted = network.state_dict()
     for name in wanted:
         if name.endswith("num_batches_tracked"):  # counts training steps; many files leave it out
             weights[name] = torch.tensor(0)
     _check(wanted, weights, Path(path))
     network.load_state_dict({name: weights[name] for name in wanted}, assign=True)
+    for weight in network.parameters():
+        if weight.dim() == 4:  # the order in which convolutions are fastest
+            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
     return network.eval().requires_grad_(False)
-
-
-def picture_features(network: ResNet50, paths: Sequence[Path]) -> Tensor:
-    """Features of picture files, [pictures, 2048], on the processor."""
-    device, rows = network.conv1.weight.device, []
-    with torch.no_grad():
-        for start in range(0, len(paths), AT_ONCE):
-            pictures = [read_image(p, preprocess=network.preprocess) for p in paths[start : start + AT_ONCE]]
-            rows.append(network(torch.stack(pictures).to(device)).cpu())
-    return torch.cat(rows) if rows else torch.zeros(0, FEATURES)
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -124,19 +128,30 @@ def _read(path: Path) -> dict[str, Tensor]:
                 raise ValueError("it holds one array without a name")
             return {name: torch.from_numpy(file[name].astype(np.float32)) for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, SafetensorError) as error:
-        raise LangevinError(f"cannot read the weights in {path}: {error}; fetch the file again") from error
+        raise LangevinError(
+            f"cannot read the weights in {path}: {error}; fetch the file again"
+        ) from error
 
 
 def _check(wanted: dict[str, Tensor], weights: dict[str, Tensor], path: Path) -> None:
-    """Every weight there, in the right shape, a number. Unknown names are told with the nearest known one."""
-    missing, unknown = [n for n in wanted if n not in weights], [n for n in weights if n not in wanted]
+    """Every weight there, in the right shape, a number.
+
+    Unknown names are told with the nearest known one.
+    """
+    missing = [name for name in wanted if name not in weights]
+    unknown = [name for name in weights if name not in wanted]
     if missing or unknown:
         near = difflib.get_close_matches(unknown[0], wanted, 1) if unknown else []
         parts = [f"{len(missing)} missing (first {missing[0]})"] if missing else []
         if unknown:
-            parts += [f"{len(unknown)} unknown (first {unknown[0]}" + (f", near {near[0]})" if near else ")")]
-        raise LangevinError(f"expected the weights of torchvision's ResNet-50 in {path}, got {' and '.join(parts)}")
+            hint = f", near {near[0]})" if near else ")"
+            parts += [f"{len(unknown)} unknown (first {unknown[0]}{hint}"]
+        raise LangevinError(f"expected the weights of torchvision's ResNet-50 in {path}, got "
+                            f"{' and '.join(parts)}")
     for name, like in wanted.items():
         if weights[name].shape != like.shape or not weights[name].isfinite().all():
-            what = f"{tuple(weights[name].shape)}" if weights[name].shape != like.shape else "NaN or infinity in it"
-            raise LangevinError(f"expected {name} of shape {tuple(like.shape)} in {path}, got {what}")
+            what = "NaN or infinity in it"
+            if weights[name].shape != like.shape:
+                what = f"{tuple(weights[name].shape)}"
+            raise LangevinError(f"expected {name} of shape {tuple(like.shape)} in {path}, got "
+                                f"{what}")

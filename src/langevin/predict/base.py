@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..posterior.ensemble import Ensemble
 from ..process import SILENT, Progress
 from ..store.samples import Sample
-from ..tasks import Task, model_of, open_task
+from ..tasks import Task, model_of, open_run_task, open_task
 from ..errors import LangevinError
 from .diagnosis import diagnose_runs
 from .evaluation import evaluate_samples
@@ -51,6 +51,8 @@ class Posterior:
     @cached_property
     def data(self) -> Task:
         """What it was trained on, which must still be there; opened once."""
+        if self.opened.folder is not None:
+            return open_run_task(self.opened.folder)
         return open_task(self.recipe, self.vocabulary, self.facts)
 
     def diagnose(

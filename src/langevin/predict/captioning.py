@@ -6,19 +6,24 @@ carries a state of its own; all are advanced at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..data.captions import START
 from ..data.features import ImageFeatures
 from ..data.vocabulary import END, UNKNOWN, Vocabulary
+from ..errors import LangevinError
+from ..models.extractor import Extractor, expect_same, open_extractor
 from ..models.reader import Reader
 from ..posterior.ensemble import Ensemble
+from ..recipe import CaptionData
 from ..store.samples import Sample, choose
 from .base import Posterior
 from .beam import Hypothesis, beam_search, check_settings
@@ -62,17 +67,70 @@ class CaptionPosterior(Posterior):
         """Features of an image."""
         return int(self.facts["feature_width"])
 
+    @cached_property
+    def extractor(self) -> Extractor:
+        """What made the features of its training, or, where nobody knows, the usual ResNet-50."""
+        return self.open_extractor()
+
+    def open_extractor(self, name: str | None = None, preprocess: str | None = None) -> Extractor:
+        """An extractor by name or file, refused unless it is that of the training."""
+        data = self.recipe.data
+        assert isinstance(data, CaptionData)
+        if name is None and data.extractor is not None and Path(data.extractor).exists():
+            name = data.extractor  # which its facts know without the folder
+        found = open_extractor(name, preprocess, self.facts.get("extractor"))
+        self.expect_extractor(found)
+        return found
+
+    def expect_extractor(self, found: Extractor) -> None:
+        """Refuse another than that of the training, as far as this is known."""
+        if "extractor" in self.facts:
+            expect_same(found, self.facts["extractor"])
+        if found.width != self.width:
+            raise LangevinError(f"the model takes {self.width} features an image, {found.name} "
+                                f"makes {found.width}; name the network that made the training "
+                                f"features by --extractor")
+
+    def see(
+        self, pictures: Sequence[Any], extractor: Extractor | None = None,
+        advance: Callable[[], None] = lambda: None,
+    ) -> ImageFeatures:
+        """Features of pictures: files, or arrays [height, width, 3] of 0 to 255."""
+        extractor, names, rows = extractor or self.extractor, list[str](), list[Tensor]()
+        for number, picture in enumerate(pictures):
+            is_file = isinstance(picture, str | Path)
+            names.append(str(picture) if is_file else f"picture {number}")
+            read = Path(picture) if is_file else np.asarray(picture)
+            rows.append(extractor.features([read])[0].half())
+            advance()
+        return ImageFeatures(names, torch.stack(rows), "the pictures")
+
     def caption(
-        self, features: Any, *, beam: int = 5, length_power: float = BeamSettings.length_power,
+        self, images: Any, *, beam: int = 5, length_power: float = BeamSettings.length_power,
         max_length: int = BeamSettings.max_length,
     ) -> list[Caption]:
-        """The best caption of each row of features [images, width], with its uncertainty."""
-        values = torch.as_tensor(features).float()
-        values = values[None] if values.dim() == 1 else values
-        names = [str(number) for number in range(len(values))]
-        given = ImageFeatures(names, values, "the features given")
-        found = self.describe(given, BeamSettings(beam, 1, length_power, max_length))
+        """The best caption of each image, with its uncertainty.
+
+        Images are files, arrays of 0 to 255 [height, width, 3] (whole numbers), or rows of features
+        [images, width] of the network that made those of the training.
+        """
+        found = self.describe(self.as_features(images), BeamSettings(beam, 1, length_power,
+                                                                     max_length))
         return [picture.captions[0] for picture in found]
+
+    def as_features(self, images: Any) -> ImageFeatures:
+        """Rows of features as they are, pictures seen by the extractor."""
+        if isinstance(images, str | Path):
+            return self.see([images])
+        if not len(images):
+            raise LangevinError("expected at least one image to describe, got none; pass some")
+        if is_picture(images):
+            return self.see([images])
+        if isinstance(images[0], str | Path) or is_picture(images[0]):
+            return self.see(images)
+        values = torch.as_tensor(images).float()
+        values = values[None] if values.dim() == 1 else values
+        return ImageFeatures([str(n) for n in range(len(values))], values, "the features given")
 
     def describe(
         self, features: ImageFeatures, search: BeamSettings, per_sample: int = 0,
@@ -109,6 +167,11 @@ class CaptionPosterior(Posterior):
         if samples is not None:
             ensemble = Ensemble(self.model, samples, plan=self.plan)
         return CaptionReader(ensemble, self.vocabulary.numbers[START])
+
+
+def is_picture(value: Any) -> bool:
+    """Whole numbers of at most 255 are pixels; features are not."""
+    return str(getattr(value, "dtype", "")) in ("uint8", "torch.uint8") and value.ndim < 4
 
 
 @torch.no_grad()

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 from ..data.features import ImageFeatures
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
-from ..models.resnet import ResNet50
+from ..models.extractor import Extractor
 from ..predict.captioning import BeamSettings
 from ..predict.generation import Letters
 from .guard import Guard
@@ -49,7 +49,7 @@ def application(
     *,
     token: str | None = None,
     hosts: set[str] | None = None,
-    network: ResNet50 | None = None,
+    extractor: Extractor | None = None,
 ) -> ASGIApp:
     """What a server serves: the page, the API, and what watches both."""
     app = FastAPI(title="langevin", docs_url=None, redoc_url=None)
@@ -57,7 +57,7 @@ def application(
     add_pages(app, models, metrics)
     add_language(app, models, limits)
     add_classification(app, models, limits)
-    add_captions(app, models, limits, network)
+    add_captions(app, models, limits, extractor)
     return Guard(app, limits, metrics, token, hosts)
 
 
@@ -173,7 +173,7 @@ def add_classification(app: FastAPI, models: Mapping[str, Served], limits: Limit
 
 
 def add_captions(
-    app: FastAPI, models: Mapping[str, Served], limits: Limits, network: ResNet50 | None
+    app: FastAPI, models: Mapping[str, Served], limits: Limits, extractor: Extractor | None
 ) -> None:
     """Caption: a row of features as JSON, or a picture."""
 
@@ -188,7 +188,8 @@ def add_captions(
         if kind not in ("image/jpeg", "image/png"):
             raise Problem(415, "application/json, image/jpeg or image/png", kind[:60] or "no type",
                           "name the type in Content-Type")  # fmt: skip
-        row = await served.worker.run(features_of_picture, body, network, limits.pixels)
+        seeing = extractor or served.extractor
+        row = await served.worker.run(features_of_picture, body, seeing, limits.pixels)
         return CaptionRequest(features=row, per_sample=min(2, len(served.posterior)))
 
     @app.post("/v1/models/{name}/caption")

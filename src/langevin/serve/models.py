@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from ..errors import LangevinError
+from ..models.extractor import Extractor
 from ..predict.base import Posterior
 from ..predict.captioning import BeamSettings, CaptionPosterior
 from ..predict.classification import ClassificationPosterior
@@ -73,6 +76,15 @@ class Served:
         if not isinstance(self.posterior, CaptionPosterior):
             raise self.other("a captioner", "another of its paths")
         return self.posterior
+
+    @cached_property
+    def extractor(self) -> Extractor | None:
+        """What made the features that a captioner learnt from, if that is known and is here."""
+        try:
+            known = "extractor" in self.posterior.facts
+            return self.captioner().extractor if known else None
+        except LangevinError:
+            return None
 
     def other(self, expected: str, instead: str) -> Problem:
         return Problem(404, f"{expected} under this path",

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from io import BytesIO
 
-import torch
-
-from ..data.images import read_image
-from ..models.resnet import ResNet50
+from ..models.extractor import Extractor
 from .problems import Problem
 
 
-def features_of_picture(sent: bytes, network: ResNet50 | None, pixels: int) -> list[float]:
-    """By the network that the server was started with."""
-    if network is None:
+def features_of_picture(sent: bytes, extractor: Extractor | None, pixels: int) -> list[float]:
+    """By the network that the server was started with, or that made the features of training."""
+    if extractor is None:
         raise Problem(422, "the features of a picture", "a picture, and no --extractor here",
                       "send {\"features\": […]}, or start the server with --extractor FILE")  # fmt: skip
     refuse_large(sent, pixels)
-    with torch.no_grad():
-        found = network(read_image(BytesIO(sent), preprocess=network.preprocess)[None])
-    row: list[float] = found[0].tolist()
+    row: list[float] = extractor.features([BytesIO(sent)])[0].half().tolist()
     return row
 
 

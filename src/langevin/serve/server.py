@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ..errors import LangevinError
 from ..files import read_utf8
-from ..models.resnet import ResNet50, load_resnet50
+from ..models.extractor import Extractor, open_extractor
 from ..posterior.selection import Selection
+from ..predict.captioning import CaptionPosterior
 from ..predict.load import open_posterior
 from ..process import SILENT, Progress
 from .application import application
@@ -59,7 +60,7 @@ class Service:
     metrics: Metrics = field(default_factory=Metrics)
     worker: Worker = field(default_factory=Worker)
     models: dict[str, Served] = field(default_factory=dict)
-    network: ResNet50 | None = None
+    extractor: Extractor | None = None
 
     def load(
         self, folders: Sequence[Path], selection: Selection, progress: Progress = SILENT
@@ -76,8 +77,12 @@ class Service:
             self.models[name] = Served(name, posterior, self.worker, self.limits, self.metrics)
             advance()
 
-    def add_extractor(self, weights: Path, preprocess: str) -> None:
-        self.network = load_resnet50(weights, preprocess=preprocess)
+    def add_extractor(self, name: str, preprocess: str | None) -> None:
+        """For all captioners; those that know theirs refuse another."""
+        self.extractor = open_extractor(name, preprocess)
+        for served in self.models.values():
+            if isinstance(served.posterior, CaptionPosterior):
+                served.posterior.expect_extractor(self.extractor)
 
     def run(self, address: Address) -> None:
         """Until somebody stops it."""
@@ -85,7 +90,7 @@ class Service:
 
         app = application(
             self.models, self.limits, self.metrics,
-            token=address.token, hosts=address.hosts, network=self.network,
+            token=address.token, hosts=address.hosts, extractor=self.extractor,
         )  # fmt: skip
         config = uvicorn.Config(
             app,

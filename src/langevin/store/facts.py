@@ -62,8 +62,21 @@ class SentenceFacts(DataFacts):
     vectors_sha256: str | None = None
 
 
+class ExtractorFacts(BaseModel):
+    """Of the network that made features of pictures: by these another is told from it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    name: str
+    sha256: str
+    config_sha256: str | None = None
+    preprocess: str
+    width: Width
+
+
 class CaptionFacts(DataFacts):
     feature_width: Width
+    extractor: ExtractorFacts | None = None
 
 
 FACTS: dict[str, type[DataFacts]] = {"classify": SentenceFacts, "caption": CaptionFacts}

@@ -43,9 +43,9 @@ from .same_chains import refuse_different_chains
 from .samples import SAMPLE, SampleStore
 from .validation import VALIDATION
 
-RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS, PLATEAU = (
+RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, SAMPLES, CHAINS, PLATEAU, FEATURES = (
     "recipe.toml", "origin.json", "vocabulary.json", "checkpoint.safetensors", "samples",
-    "chains.json", "plateau.safetensors",
+    "chains.json", "plateau.safetensors", "features.safetensors",
 )
 MARKER = ".langevin-run.json"
 """Written first into every folder that we make; says of which kind it is."""
@@ -59,8 +59,8 @@ of a member of a cross-validation."""
 BEGINNING = (MARKER, VOCABULARY, ORIGIN, CHAINS)
 OF_BEGINNING = (*BEGINNING, RECIPE)
 """What is written before the recipe makes a folder a run; and the recipe."""
-BY_WRITERS = (*OF_BEGINNING, CHECKPOINT, PLATEAU, MANIFEST, GENERATED, MEMBERS_RECORD, COUNTS,
-              POOL, *PARTS.values())
+BY_WRITERS = (*OF_BEGINNING, CHECKPOINT, PLATEAU, FEATURES, MANIFEST, GENERATED, MEMBERS_RECORD,
+              COUNTS, POOL, *PARTS.values())
 BY_READERS = (COLLECTION, DECISIONS, REPORT, EVALUATION)
 """Written by those who have the lock, and by commands that need none."""
 CHAIN = re.compile(r"chain-\d{1,6}")

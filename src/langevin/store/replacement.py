@@ -22,6 +22,7 @@ from .folder import (
     COLLECTION,
     DECISIONS,
     EVALUATION,
+    FEATURES,
     GENERATED,
     LOG,
     MARKER,
@@ -41,7 +42,7 @@ from .members import COUNTS, MEMBERS, MEMBERS_RECORD
 CONFIG, CARD = "config.json", "README.md"
 """Of an exported model."""
 OF_RUN = (RECIPE, ORIGIN, VOCABULARY, CHECKPOINT, PLATEAU, COLLECTION, DECISIONS, GENERATED, LOG,
-          REPORT, EVALUATION, POOL, *PARTS.values())
+          FEATURES, REPORT, EVALUATION, POOL, *PARTS.values())
 FILES = {"run": OF_RUN, "chains": (*OF_RUN, CHAINS), "export": (CONFIG, VOCABULARY, CARD)}
 """What we write into a folder of each kind, beside the marker and the lock."""
 SAMPLE = {

@@ -1,6 +1,7 @@
 """What differs between jobs: likelihood, batches, scores; one pass over a split."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -9,6 +10,7 @@ from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
 from ..recipe import Recipe
 from ..store.folder import RunFolder
+from ..store.own_features import with_own_features
 from .base import Task
 
 CLASSES = {
@@ -28,7 +30,17 @@ def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[
 
 def open_run_task(folder: RunFolder) -> Task:
     """The task and the data that a run was trained on."""
-    return open_task(folder.recipe, folder.vocabulary, folder.facts)
+    recipe = with_own_features(folder.recipe, folder.path)
+    return open_task(recipe, folder.vocabulary, folder.facts)
+
+
+def keep_data(task: Task, folder: Path) -> None:
+    """Put into a new run what was computed of its data, so that it stands on its own."""
+    if task.name == "caption":
+        from .captioning import CaptionTask
+
+        assert isinstance(task, CaptionTask)
+        task.keep_features(folder)
 
 
 def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> nn.Module:
@@ -41,4 +53,4 @@ def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> n
     return model
 
 
-__all__ = ["CLASSES", "Task", "model_of", "open_run_task", "open_task"]
+__all__ = ["CLASSES", "Task", "keep_data", "model_of", "open_run_task", "open_task"]

@@ -14,18 +14,22 @@ from torch.nn import functional as F
 
 from ..data.buckets import Buckets
 from ..data.caption_batches import CaptionBatch, CaptionSet, images_with_features, joint_sha256
-from ..data.captions import Captions, build_vocabulary, open_captioned, parse_karpathy, parse_token_lines
+from ..data.caption_files import parse_captions
+from ..data.captions import Captions, build_vocabulary
 from ..data.corpora import open_text
 from ..data.spelling import words_of
 from ..data.vocabulary import Vocabulary
 from ..errors import LangevinError
+from ..files import write_atomic
 from ..models.captioner import Captioner
 from ..models.initial import initialise
 from ..models.softmax import cross_entropy
 from ..posterior.scores import Scores
 from ..recipe import CaptionData, Recipe
+from ..store.folder import FEATURES
 from .base import Batch, Carry, refuse_changed_data
 from .items import CaptionItems
+from .pictures import open_pictures
 
 log = logging.getLogger("langevin")
 
@@ -47,30 +51,61 @@ class CaptionTask:
     unit, in_order = "word", True
 
     def __init__(
-        self, recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None
+        self, recipe: Recipe, vocabulary: Vocabulary | None = None,
+        facts: dict[str, Any] | None = None,
     ) -> None:
         data = recipe.data
         assert isinstance(data, CaptionData)
         if recipe.model.bidirectional:
-            raise LangevinError("a captioner reads forward only, got bidirectional=true; remove it from the recipe")
+            raise LangevinError("a captioner reads forward only, got bidirectional=true; remove it "
+                                "from the recipe")
         self.recipe = recipe
-        self.captions, self.features = open_captioned(data.corpus, data.features)
+        self.captions, self.features = open_pictures(data, facts)
         sha256 = joint_sha256(self.captions, self.features)
         refuse_changed_data(data.corpus, sha256, facts)
-        self.images = images_with_features(self.captions, self.features, allow_missing=data.allow_missing)
-        listed = sum(map(len, self.captions.splits.values()))
-        left_out = listed - sum(map(len, self.images.values()))
-        if left_out and facts is None:
-            log.info("%d of %d images have no features in %s and are left out (allow_missing)",
-                     left_out, listed, self.features.source)
-        self.vocabulary = vocabulary or build_vocabulary(self.captions, data.min_count, data.max_vocab)
-        self.evaluated = {split: self.caption_set(names, self.captions) for split, names in self.images.items()}
-        self.training = Buckets(self.evaluated["train"].lengths, data.batch_size, recipe.run.seed)
+        self.images = images_with_features(
+            self.captions, self.features, allow_missing=data.allow_missing
+        )
+        left_out = self.left_out
+        if facts is None:
+            self.say_splits(left_out)
+        self.vocabulary = vocabulary or build_vocabulary(
+            self.captions, data.min_count, data.max_vocab
+        )
+        self.evaluated = {
+            split: self.caption_set(names, self.captions) for split, names in self.images.items()
+        }
+        lengths = self.evaluated["train"].lengths
+        self.training = Buckets(lengths, data.batch_size, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.evaluated["train"].words, len(self.training)
         self.facts = {
             "data_sha256": sha256, "num_data": self.num_data, "feature_width": self.features.width,
             "vocabulary": len(self.vocabulary), "left_out": left_out,
+            "split_sizes": {split: len(names) for split, names in self.images.items()},
         }
+        if self.features.extractor is not None:
+            self.facts["extractor"] = self.features.extractor
+
+    @property
+    def left_out(self) -> int:
+        """Images with captions that are in no split, as they lack something."""
+        listed = sum(map(len, self.captions.splits.values())) + len(self.captions.bare)
+        return listed - sum(map(len, self.images.values()))
+
+    def say_splits(self, left_out: int) -> None:
+        """What a new run is told of its images."""
+        if left_out:
+            log.info("%d of %d images have no features in %s and are left out (allow_missing)",
+                     left_out, left_out + sum(map(len, self.images.values())), self.features.source)
+        if self.captions.made:
+            log.info("images: %s", self.captions.describe())
+
+    def keep_features(self, folder: Path) -> None:
+        """Features that were computed of pictures have no file but in the run."""
+        data = self.recipe.data
+        assert isinstance(data, CaptionData)
+        if data.images is not None and data.features is None:
+            write_atomic(folder / FEATURES, self.features.to_bytes())
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -81,8 +116,7 @@ class CaptionTask:
 
     def add_file(self, path: Path) -> str:
         """Offer other captions of images that have features, in either format, as the split "file"."""
-        raw = open_text(path).read()
-        texts = parse_karpathy(path, raw)[0] if path.suffix == ".json" else parse_token_lines(path, raw)
+        texts = parse_captions(path, open_text(path).read()).texts
         missing = self.features.missing(texts)
         if missing:
             raise LangevinError(

@@ -11,7 +11,7 @@ from ..recipe import Recipe
 from ..store.folder import LOG, RunFolder
 from ..store.lock import lock_folder
 from ..store.replacement import replacing
-from ..tasks import open_task
+from ..tasks import keep_data, open_task
 from .budget import fit_recipe
 from .engines import Engine
 from .jobs import Job, langevin_command, run_side_by_side
@@ -32,7 +32,9 @@ def start_chains(recipe: Recipe, out: Path, chains: int, *, cpus: int = 1, overw
     recipes = [recipe_of_chain(recipe, number, cpus) for number in range(chains)]
     build(recipes[0], task)
     with replacing(out, recipe) if overwrite else contextlib.nullcontext():
-        return RunFolder.create(out, recipe, task.vocabulary, task.facts, recipes)
+        folder = RunFolder.create(out, recipe, task.vocabulary, task.facts, recipes)
+        keep_data(task, folder.path)
+        return folder
 
 
 def recipe_of_chain(recipe: Recipe, number: int, cpus: int = 1) -> Recipe:

@@ -13,7 +13,7 @@ from ..process import prepare_device
 from ..recipe import Recipe
 from ..store.folder import RunFolder
 from ..store.replacement import replacing
-from ..tasks import open_run_task, open_task
+from ..tasks import keep_data, open_run_task, open_task
 from .budget import fit_recipe
 from .jobs import abandoned, stopping_signals
 from .loop import Trainer, build
@@ -26,7 +26,9 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str
     task = open_task(recipe)
     parts, facts = build(recipe, task), task.facts | (about or {})
     with replacing(out, recipe) if overwrite else contextlib.nullcontext():
-        return Trainer(RunFolder.create(out, recipe, task.vocabulary, facts), task, parts)
+        folder = RunFolder.create(out, recipe, task.vocabulary, facts)
+        keep_data(task, folder.path)
+        return Trainer(folder, task, parts)
 
 
 def resume(path: Path) -> Trainer:
