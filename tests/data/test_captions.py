@@ -153,19 +153,17 @@ def test_an_image_of_two_splits_is_refused(tmp_path):
         read_captions(path)
 
 
-@pytest.mark.parametrize("content", ["[]", "{", '{"images": [{"filename": "a"}]}', '{"images": 3}'])
-def test_other_json_is_refused(tmp_path, content):
-    path = tmp_path / "other.json"
-    path.write_text(content)
-    with pytest.raises(LangevinError, match="expected Karpathy's JSON"):
-        read_captions(path)
-
-
-def test_a_json_without_a_split_is_refused(tmp_path):
-    path, _ = karpathy(tmp_path)
+def test_a_split_that_is_not_named_is_held_out_of_training(tmp_path):
+    path, before = karpathy(tmp_path)
     change(path, '"val"', '"train"')
-    with pytest.raises(LangevinError, match=r"the valid split of .* has no images"):
-        read_captions(path)
+    captions = read_captions(path)
+    assert captions.made == ("valid",)
+    assert captions.splits["test"] == before.splits["test"]
+    assert len(captions.splits["valid"]) == round(0.1 * 36)
+    assert {*captions.splits["valid"], *captions.splits["train"]} == {
+        *before.splits["valid"],
+        *before.splits["train"],
+    }
 
 
 def test_an_empty_folder_is_refused(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 from langevin.data.catalogue import DATASETS
 from langevin.data.features import named_rows, read_features
 from langevin.errors import LangevinError
+from langevin.models.extractor import open_extractor
 from langevin.models.pictures import features_of_pictures
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
@@ -15,24 +16,26 @@ from langevin.tasks import open_task
 def test_without_the_network_it_says_where_it_is_looked_for(tmp_path, monkeypatch):
     monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
     with pytest.raises(LangevinError, match=r"resnet50 is not there.*resnet50_v1_f16.npz.*--extractor"):
-        features_of_pictures([tmp_path / "a.jpg"])
+        open_extractor()
 
 
 def test_an_unknown_way_to_read_pictures_is_refused_first(tmp_path, monkeypatch):
     monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
     with pytest.raises(LangevinError, match=r'expected preprocess "caffe" .* got "keras"'):
-        features_of_pictures([tmp_path / "a.jpg"], preprocess="keras")
+        open_extractor(preprocess="keras")
 
 
 @pytest.mark.data
-def test_pictures_give_the_stored_features(real_data):
+def test_pictures_give_the_stored_features(real_data, tmp_path, monkeypatch):
     pytest.importorskip("PIL")
+    monkeypatch.setenv("LANGEVIN_CACHE", str(tmp_path))
     paths = sorted((real_data / "flickr8k" / "images").glob("*.jpg"))[:2]
-    made = features_of_pictures(paths)
+    made, damaged = features_of_pictures({str(path): path for path in paths}, open_extractor())
+    assert not damaged
     known = DATASETS["flickr8k"]
     stored = named_rows(read_features(known.folder / known.files["features"].name), [path.name for path in paths])
     assert made.names == [str(path) for path in paths]
-    away = np.abs(made.values.numpy() - stored.values.float().numpy()).max(1) / stored.values.float().numpy().max(1)
+    away = np.abs(made.values.float().numpy() - stored.values.float().numpy()).max(1) / stored.values.float().numpy().max(1)
     assert (away < 0.02).all()
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from langevin.errors import LangevinError
-from langevin.models.resnet import ResNet50, load_resnet50, picture_features
+from langevin.models.resnet import ResNet50, load_resnet50
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +130,7 @@ def test_real_pictures_give_the_stored_features(real_data):
     row = {name: number for number, name in enumerate((folder / "resnet50_names.txt").read_text().split())}
     stored = np.load(folder / "resnet50_pool5_f16.npy", mmap_mode="r")
     expected = torch.from_numpy(stored[[row[path.name] for path in paths]].astype(np.float32))
-    got = picture_features(network, paths)
+    got = network.features([network.read(path) for path in paths])
     assert len(paths) == 48
     assert torch.cosine_similarity(got, expected).min() > 0.99999
     assert ((got - expected).norm(dim=1) / expected.norm(dim=1)).max() < 0.003
-
-
-def test_no_pictures_no_features(npz):
-    assert picture_features(load_resnet50(npz), []).shape == (0, 2048)

@@ -16,6 +16,8 @@ from ..report.terminal import messages, screen
 from .app import command_group, example
 
 app = command_group()
+EXTRACTOR = ("makes features of pictures that are sent: ResNet-50 weights, or a network of "
+             "transformers by folder or name (default: that of the training)")
 
 
 @app.command(epilog=example("langevin serve runs/my runs/mine --port 8000"))
@@ -32,8 +34,7 @@ def serve(
         Path | None, typer.Option(help="a file with the token that clients must send")
     ] = None,
     extractor: Annotated[
-        str | None, typer.Option(help="makes features of pictures that are sent: ResNet-50 weights, "
-                                      "or a network of transformers (default: that of the training)")
+        str | None, typer.Option(help=EXTRACTOR)
     ] = None,
     preprocess: Annotated[str | None, typer.Option(help="caffe or torchvision")] = None,
 ) -> None:

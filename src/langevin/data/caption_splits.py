@@ -30,16 +30,14 @@ def complete_splits(
     source: str,
 ) -> dict[str, list[str]]:
     """All three splits: those that are named, and the rest held out of training, or of all."""
-    missing = [split for split in ("test", "valid") if split not in splits]
-    if not missing:
-        return {split: splits.get(split, []) for split in SPLITS}
     if splits and "train" not in splits:
         raise LangevinError(
             f"expected images of the train split in {source}, got {' and '.join(splits)} alone; "
             f"name them train in the column split, or leave the splits out"
         )
+    missing = [split for split in ("test", "valid") if split not in splits]
     rest = splits.get("train") or list(texts)
-    order, whole, found = sorted(rest, key=draw), len(rest), dict(splits)
+    order, whole, found = sorted(rest, key=hashed_place), len(rest), dict(splits)
     for split in missing:
         share = shares.test if split == "test" else shares.valid
         count = min(MOST_HELD, max(1, round(share * whole)))
@@ -55,7 +53,7 @@ def complete_splits(
     return {split: found[split] for split in SPLITS}
 
 
-def draw(name: str) -> bytes:
+def hashed_place(name: str) -> bytes:
     """Where the hash puts an image."""
     return hashlib.blake2b(f"{SPLIT_SEED}:captions:{name}".encode(), digest_size=8).digest()
 

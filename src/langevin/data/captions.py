@@ -198,7 +198,7 @@ def split_captions(
         raise LangevinError(f"expected captions in {path}, found none; add some")
     texts, named, bare = found.texts, found.splits, list[str]()
     if allow_bare:
-        bare = [name for name in texts if not has_words(texts[name])]
+        bare = [name for name in texts if not can_be_read(texts[name])]
         out = set(bare)
         texts = {name: captions for name, captions in texts.items() if name not in out}
         named = {split: [n for n in names if n not in out] for split, names in named.items()}
@@ -222,7 +222,7 @@ def refuse_bad_splits(
             raise LangevinError(
                 f"the {split} split of {path} has no images; every split needs some"
             )
-        if bare := [name for name in names if not has_words(texts.get(name, []))]:
+        if bare := [name for name in names if not can_be_read(texts.get(name, []))]:
             raise LangevinError(
                 f"{len(bare)} of {len(names)} images of the {split} split have no caption in "
                 f"{path}, first {bare[0]!r}; add captions, or leave them out by --skip-damaged"
@@ -240,7 +240,7 @@ def refuse_bad_splits(
         seen |= dict.fromkeys(names, split)
 
 
-def has_words(captions: Iterable[str]) -> bool:
+def can_be_read(captions: Iterable[str]) -> bool:
     return any(WORD.search(text) for text in captions)
 
 

@@ -183,7 +183,7 @@ def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None, dict[str, An
     if len(tensors) != 1 or tensors[0].dim() != 2:
         shapes = [list(tensor.shape) for tensor in tensors]
         raise ValueError(f"expected one matrix of features, got tensors of {shapes[:3]}")
-    names, extractor = said(about, "names"), said(about, "extractor")
+    names, extractor = listed_as(about, "names"), listed_as(about, "extractor")
     if "names" in about and (
         not isinstance(names, list) or not all(isinstance(name, str) for name in names)
     ):
@@ -197,7 +197,7 @@ def read_safetensors(path: Path) -> tuple[Tensor, list[str] | None, dict[str, An
     return tensors[0], names, extractor
 
 
-def said(about: dict[str, str], key: str) -> Any:
+def listed_as(about: dict[str, str], key: str) -> Any:
     """What stands under a key as JSON; None where nothing does, or none can be read."""
     try:
         return json.loads(about[key]) if key in about else None

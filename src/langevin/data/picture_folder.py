@@ -56,7 +56,7 @@ def find_pictures(
         below.setdefault(PurePosixPath(place).name, []).append(place)
     paths, missing = dict[str, Path](), list[str]()
     for name in names:
-        place = place_of(folder, name)
+        place = safe_place(folder, name)
         if place not in there:
             alike = below.get(name, [])
             place = alike[0] if len(alike) == 1 else place
@@ -65,7 +65,7 @@ def find_pictures(
         else:
             missing.append(name)
     taken = {path.relative_to(folder).as_posix() for path in paths.values()}
-    others = {place_of(folder, name) for name in known}
+    others = {safe_place(folder, name) for name in known}
     unnamed = tuple(sorted(
         place for place in there - taken
         if place not in others and PurePosixPath(place).name not in others
@@ -86,7 +86,7 @@ def list_pictures(folder: Path) -> set[str]:
     return found
 
 
-def place_of(folder: Path, name: str) -> str:
+def safe_place(folder: Path, name: str) -> str:
     """A name from a file as a place in the folder; refused where it leads elsewhere."""
     place = PurePosixPath(name)
     if place.is_absolute() or ".." in place.parts or "\0" in name or Path(name).is_absolute():

@@ -6,7 +6,6 @@ are safetensors only.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
