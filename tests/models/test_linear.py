@@ -194,7 +194,7 @@ def replace(old: bytes, new: bytes):
 @pytest.mark.parametrize(("name", "change", "message"), [
     ("record", None, "expected the tensors of a linear part"),
     ("record", lambda t: t[:-9], "expected the facts of a linear part, the whole is wrong"),
-    ("record", replace(b"linear part 1", b"linear part 9"), "format is wrong"),
+    ("record", replace(b"linear part 2", b"linear part 9"), "format is wrong"),
     ("record", replace(b'"room"', b'"food"'), "a class stands there twice"),
     ("record", replace(b'"words":[', b'"words":["soup",'), "some repeat|weights of at least 1"),
     ("record", replace(b'"prior_variance":4', b'"prior_variance":-4'), "prior_variance is wrong"),

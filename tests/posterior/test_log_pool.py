@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 from torch import Tensor
 
 from langevin.errors import LangevinError
 from langevin.posterior import log_pool
-from langevin.posterior.log_pool import FLOOR, PULL, pool_draws, weigh
+from langevin.posterior.log_pool import FLOOR, PULL, pool_draws, weigh, weigh_apart
 
 
 def draws(count: int, items: int = 7, classes: int = 3, seed: int = 0) -> Tensor:
@@ -117,3 +118,18 @@ def test_weights_and_labels_must_fit():
         pool_draws([draws(1), draws(1)], [1.0])
     with pytest.raises(LangevinError, match="the 5 items that weigh"):
         weigh({"one": draws(1)}, torch.zeros(5, dtype=torch.long))
+
+
+def test_folds_are_foreseen_by_weights_from_the_others():
+    """A member that knows every item but those of one fold earns no trust there."""
+    observed = torch.randint(0, 2, (100,), generator=torch.Generator().manual_seed(0))
+    sure = F.one_hot(observed, 2).float().clamp(0.02, 0.98).log()
+    liar = sure.clone()
+    liar[::5] = sure[::5].flip(1)
+    known = {"even": torch.full((1, 100, 2), 0.5).log(), "liar": liar[None]}
+    apart = weigh_apart(known, observed)
+    assert apart.shape == (100,)
+    assert apart[::5].mean() < -1 < apart[1::5].mean() < 0
+    weights = weigh(known, observed)
+    whole = pool_draws(list(known.values()), list(weights.values()))[0]
+    assert apart.mean() < whole.gather(1, observed[:, None]).mean()

@@ -26,6 +26,7 @@ from langevin.tasks.members import (
     pool_members,
     surprise,
     wants_linear_members,
+    weigh_members,
 )
 from langevin.training.session import start
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
@@ -130,6 +131,24 @@ def test_members_of_a_finished_run_are_made_once(folder):
 def test_who_wants_linear_members(folder, classifier_run):
     assert wants_linear_members(folder)
     assert not wants_linear_members(RunFolder(classifier_run))
+
+
+def test_the_network_joins_only_where_validation_shows_a_gain():
+    draw = torch.Generator().manual_seed(1)
+    observed = torch.randint(0, 2, (300,), generator=draw)
+    noise = torch.randn(3, 2, 300, 2, generator=draw)
+    right = torch.nn.functional.one_hot(observed, 2).float()
+    linear = (right + noise[0]).log_softmax(-1)
+    none = ({"n-grams": torch.zeros(2, 0, 2)}, observed[:0])
+    useful = {"network": (right + noise[1]).log_softmax(-1), "n-grams": linear}
+    useless = {"network": noise[2].log_softmax(-1), "n-grams": linear}
+    assert weigh_members(useful, observed, none)["network"] > 0.3
+    found = weigh_members(useless, observed, none)
+    assert found["network"] == 0
+    assert found["n-grams"] > 0
+    few = {name: log_p[:, :10] for name, log_p in useful.items()}
+    crossed = ({"n-grams": linear[:, 10:]}, observed[10:])
+    assert weigh_members(few | {"network": noise[2][:, :10].log_softmax(-1)}, observed[:10], crossed) == found
 
 
 def flip(path):

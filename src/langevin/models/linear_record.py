@@ -20,7 +20,7 @@ class LinearRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    format: Literal["langevin linear part 1"] = "langevin linear part 1"
+    format: Literal["langevin linear part 2"] = "langevin linear part 2"
     classes: tuple[str, ...] = Field(min_length=2)
     class_weight: ClassWeight
     seed: int

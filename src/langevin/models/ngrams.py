@@ -22,8 +22,8 @@ from .logistic import Matrix
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-WORD = r"\w+|[^\w\s]"
-"""A word, or a single punctuation mark."""
+WORD = r"[\w'’-]+|[^\w\s]+"
+"""A word with its apostrophes and hyphens, or punctuation marks."""
 IDF = ("words_idf", "characters_idf")
 """Names of the tensors of weights."""
 

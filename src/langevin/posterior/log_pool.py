@@ -23,6 +23,7 @@ FLOOR = 1e-9
 """The least probability of a class that a member may give: no member alone can rule one out."""
 PULL = 10.0
 """Items that the pull to equal weights stands against: ½·(PULL/n)·Σ(aᵢ − 1/k)² in nats an item."""
+FOLDS = 5
 WORKED_ON = 1 << 22
 """Numbers of one member that are pooled at once, where the weights are chosen."""
 
@@ -71,6 +72,29 @@ def weigh(members: Mapping[str, Tensor], observed: Tensor) -> dict[str, float]:
     start = np.full(len(log_ps), equal)
     found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(start))
     return dict(zip(members, map(float, found.x), strict=True))
+
+
+def weigh_apart(members: Mapping[str, Tensor], observed: Tensor) -> Tensor:
+    """log p of what was observed of each item, by a pool that was weighed without its fold."""
+    found = torch.empty(len(observed), dtype=torch.float64)
+    folds = torch.arange(len(observed)) % FOLDS
+    for fold in range(FOLDS):
+        own, rest = folds == fold, folds != fold
+        if not own.any():
+            continue
+        weights = weigh({name: log_p[:, rest] for name, log_p in members.items()}, observed[rest])
+        found[own] = log_p_of(members, weights, observed, own)
+    return found
+
+
+def log_p_of(
+    members: Mapping[str, Tensor], weights: Mapping[str, float], observed: Tensor, where: Tensor
+) -> Tensor:  # fmt: skip
+    """log 1/S Σ_s p_s(y) of the items where it is asked for."""
+    pooled = pool_draws([log_p[:, where] for log_p in members.values()],
+                        [weights[name] for name in members]).double()  # fmt: skip
+    own = pooled.gather(2, observed[where].expand(len(pooled), -1)[..., None])[..., 0]
+    return own.logsumexp(0) - float(np.log(len(own)))
 
 
 def nll_of_pool(members: Sequence[Tensor], weights: Tensor, observed: Tensor) -> Tensor:

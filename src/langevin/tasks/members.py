@@ -13,10 +13,10 @@ from torch import Tensor
 
 from ..errors import LangevinError
 from ..models.linear import LinearPosterior
-from ..models.linear_fit import fit_linear
+from ..models.linear_fit import cross_fit, fit_linear
 from ..models.sentence_features import Items
 from ..posterior.average import LogMean
-from ..posterior.log_pool import FLOOR, pool_draws, weigh
+from ..posterior.log_pool import FLOOR, pool_draws, weigh, weigh_apart
 from ..posterior.selection import names_of, resolve
 from ..process import SILENT, Progress, prepare_device
 from ..recipe import SentenceData
@@ -60,7 +60,7 @@ def fit_members(task: ClassifyTask, folder: RunFolder, network: Tensor) -> Linea
     members = {RECURRENT: network} | log_probs_of_parts(
         parts, task.labels, task.texts["valid"], task.means.get("valid")
     )
-    weights = weigh(members, observed)
+    weights = weigh_members(members, observed, out_of_fold(task, parts))
     pooled = pool_draws(list(members.values()), list(weights.values()))
     answers = {name: averaged_draws(log_p)
                for name, log_p in (members | {"pool": pooled}).items()}  # fmt: skip
@@ -77,6 +77,51 @@ def fit_members(task: ClassifyTask, folder: RunFolder, network: Tensor) -> Linea
     written = write_linear_members(folder.path, parts, record)
     announce(written.record)
     return written
+
+
+def weigh_members(
+    members: Mapping[str, Tensor], observed: Tensor, crossed: tuple[dict[str, Tensor], Tensor]
+) -> dict[str, float]:  # fmt: skip
+    """The weights of all members; of the linear parts alone unless the network is seen to add.
+
+    Seen is a gain on validation above one standard error, each fifth of it pooled by weights from
+    the others. Linear parts alone are weighed by `crossed` items, too: scores out of fold, and what
+    was observed of these.
+    """
+    linear = {name: torch.cat([log_p, crossed[0][name]], 1)
+              for name, log_p in members.items() if name != RECURRENT}  # fmt: skip
+    every = torch.cat([observed, crossed[1]])
+    if len(observed) > 1:
+        with_network = weigh_apart(members, observed)
+        gain = with_network - weigh_apart(linear, every)[: len(observed)]
+        if float(gain.mean()) > float(gain.std()) / math.sqrt(len(gain)):
+            return weigh(members, observed)
+    return {RECURRENT: 0.0} | weigh(linear, every)
+
+
+def out_of_fold(
+    task: ClassifyTask, parts: Mapping[str, LinearPosterior]
+) -> tuple[dict[str, Tensor], Tensor]:  # fmt: skip
+    """Log-probabilities of training by fits without each fold, where validation is too short to
+    weigh linear parts; of no items elsewhere."""
+    found, observed = dict[str, Tensor](), task.targets["train"]
+    if len(task.targets["valid"]) >= FEW:
+        return {name: torch.zeros(part.draws, 0, len(task.labels))
+                for name, part in parts.items()}, observed[:0]  # fmt: skip
+    for name, part in parts.items():
+        items = task.texts["train"] if name == NGRAMS else task.means["train"]
+        log_p = cross_fit(items, [task.labels[number] for number in observed.tolist()],
+                          part.classes, choice=part.choice, class_weight=task.data.class_weight,
+                          seed=task.recipe.run.seed)  # fmt: skip
+        found[name] = over_classes(log_p, part.classes, task.labels)
+    return found, observed
+
+
+def over_classes(log_p: Tensor, own: Sequence[str], classes: Sequence[str]) -> Tensor:
+    """The same over all classes; one that a part does not know has FLOOR."""
+    whole = torch.full((*log_p.shape[:2], len(classes)), math.log(FLOOR))
+    whole[..., [list(classes).index(label) for label in own]] = log_p
+    return whole
 
 
 def fit_part(task: ClassifyTask, items: Mapping[str, Items]) -> LinearPosterior:
@@ -119,9 +164,7 @@ def log_probs_of_parts(
             raise LangevinError("expected mean states of an encoder for a linear part that reads "
                                 "them, got none; read the texts with the run's encoder")
         log_p = part.log_probs(means if name == MEANS and means is not None else list(texts))
-        whole = torch.full((*log_p.shape[:2], len(classes)), math.log(FLOOR))
-        whole[..., [list(classes).index(label) for label in part.classes]] = log_p
-        found[name] = whole
+        found[name] = over_classes(log_p, part.classes, classes)
     return found
 
 

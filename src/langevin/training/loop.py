@@ -62,6 +62,8 @@ def build(recipe: Recipe, task: Task) -> Parts:
 
 LARGEST_KEPT = 256 * 2**20
 """Bytes of the log-probabilities of validation that are kept for the choice of the last samples."""
+TELLING = 200
+"""Items of validation below which it does not end a plateau: they tell too little to stop by."""
 NO_BETTER = 2
 """Samples in the fall of the rate that do not improve the average, after which it stops."""
 
@@ -150,7 +152,7 @@ class Trainer(TrainingState):
         log_probs = self.task.log_probs(model, "valid")
         self.evaluating = False
         valid, average = self.task.scores(log_probs, "valid").present(), None
-        if self._is_worse_on_plateau(valid[self.task.score]):
+        if len(log_probs) >= TELLING and self._is_worse_on_plateau(valid[self.task.score]):
             self.pace = self.pace.turn(self.step)
         epoch, temperature = self.step / self.task.batches_per_epoch, self.pace.temperature_at(self.step - 1)
         if self.pace.is_sample(self.step):
