@@ -27,7 +27,7 @@ class Browser:
 
     def __init__(self, profile: Path, timeout: float = 600) -> None:
         program = find_browser()
-        assert program is not None
+        assert program is not None, "expected chromium on the PATH, got none; run 'make browser'"
         to_child, self.write = os.pipe()
         self.read, from_child = os.pipe()
         ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in (to_child, from_child)]  # out of the way of 3 and 4
@@ -99,6 +99,12 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def choose_file(self, selector: str, file: Path) -> None:
+        """What a person does in the dialogue of a file field."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=node, files=[str(file)])
 
     def complaints(self) -> list[str]:
         """What the console and the log of the page said, and exceptions."""

@@ -17,13 +17,14 @@ from langevin.report.sections import headline
 from langevin.report.story import gather
 from langevin.tasks.language_model import LanguageModelTask
 from langevin.recipe import load_recipe
-from langevin.report.page import SECTIONS, write_report
+from langevin.report.components import hash_of
+from langevin.report.page import POLICY, SECTIONS, write_report
 from langevin.store.folder import RECIPE
 from langevin.training.chains import start_chains
 from langevin.posterior.selection import BEST, Selection
 from langevin.predict.load import open_posterior
 from langevin.training.session import resume, start
-from tests.browser import Browser, find_browser
+from tests.browser import Browser
 from tests.conftest import TINY
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
 from tests.tiny_captions import tiny_recipe
@@ -76,8 +77,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if find_browser() is None:
-        pytest.skip("no Chromium here; 'make browser' installs it")
     with Browser(tmp_path_factory.mktemp("profile")) as opened:
         yield opened
 
@@ -104,7 +103,9 @@ def test_text_of_the_user_is_escaped_and_nothing_is_fetched(runs: dict[str, Path
     page = (runs[task] / "report.html").read_text()
     read = Reader(page)
     assert "&lt;script&gt;" in page
-    assert not read.of("script")
+    assert len(read.of("script")) == (2 if task == "language-model" else 1)
+    assert hash_of(page.rpartition("<script>")[2].partition("</script>")[0]) in POLICY
+    assert page.count(POLICY.replace("'", "&#x27;")) == 1
     assert not read.of("link")
     assert not re.search(r"""(src|href)=["']?(https?:|//)|url\(|@import""", page)
     assert not any(name.startswith("on") for _, attributes in read.seen for name in attributes)
@@ -128,6 +129,22 @@ def test_in_a_browser(runs: dict[str, Path], task: str, browser: Browser) -> Non
         assert (brightness > 128) == (scheme == "light")
     assert browser.screenshot().startswith(b"\x89PNG")
     assert browser.print().startswith(b"%PDF")
+
+
+def test_the_written_text_is_explained_as_on_the_page_of_the_service(
+    runs: dict[str, Path], browser: Browser
+) -> None:
+    browser.prefer("light", 1100)
+    browser.open(runs["language-model"] / "report.html")
+    assert browser.ask("document.querySelectorAll('.reading .token').length") == 300
+    browser.ask("document.querySelectorAll('.reading .token')[7].focus()")
+    bars = browser.ask("document.querySelectorAll('.detail .bars .track').length")
+    assert bars == len(open_posterior(runs["language-model"], Selection("thinned")).labels()) + 1
+    strong = "document.querySelectorAll('.reading .token')[7].style.getPropertyValue('--share')"
+    before = browser.ask(strong)
+    browser.ask("document.querySelector('[value=p]').click()")
+    assert browser.ask(strong) != before
+    assert not browser.complaints()
 
 
 def test_the_browser_notices_what_is_wrong(runs: dict[str, Path], tmp_path: Path, browser: Browser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -9,11 +10,14 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from langevin.serve.server import Address, Service
 
 
 def free_port() -> int:
@@ -74,10 +78,10 @@ def served(
         process.communicate(timeout=60)
 
 
-def wait_until_ready(client: Client, process: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(client: Client, process: subprocess.Popen[bytes] | None = None) -> None:
     """Asks until it answers; a server that ends before says why."""
     while True:
-        if process.poll() is not None:
+        if process is not None and process.poll() is not None:
             assert process.stdout is not None
             raise AssertionError(process.stdout.read().decode())
         try:
@@ -85,3 +89,19 @@ def wait_until_ready(client: Client, process: subprocess.Popen[bytes]) -> None:
                 return
         except OSError:
             time.sleep(0.05)
+
+
+@contextmanager
+def served_here(service: Service) -> Iterator[int]:
+    """The same in a thread of this process, with limits of our own; gives the port."""
+    address = Address(port=free_port())
+    server, taken = service.server(address), address.take()
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([taken])))
+    thread.start()
+    try:
+        wait_until_ready(Client(address.port))
+        yield address.port
+    finally:
+        server.should_exit = True
+        thread.join()
+        service.worker.close()

@@ -17,6 +17,7 @@ from ..data.folds import check_split
 from ..errors import LangevinError
 from ..posterior.mixture import log_mixture, mixture
 from ..posterior.pool import Pool
+from ..posterior.scores import Result
 from ..process import SILENT, Progress
 from ..tasks.language_model import LanguageModelTask
 from .language import PROBABILITIES, LanguagePosterior
@@ -31,6 +32,19 @@ ROWS = 16
 """Places of a long text that are read side by side."""
 SHOWN = (0.0, 0.05, 0.5, 0.95, 1.0)
 """Quantiles of the held-out windows that are told."""
+
+
+@dataclass(frozen=True)
+class Surprise(Result):
+    """How much a text surprises, among windows of the run's own held-out text."""
+
+    split: str
+    window: int
+    """Tokens of a held-out window."""
+    quantile: float
+    """Share of the held-out windows that surprise less, 0 to 1."""
+    held_out: tuple[float, ...]
+    """The nll of the held-out windows at the quantiles 0, .05, .5, .95, 1."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +82,7 @@ def foreign_text(
         window=window, tokens=int(read.length.sum()), available=len(text), nll=nll,
         quantile=below(held_out, nll),
         beyond=float((read.nll > held_out.quantile(0.95)).double().mean()),
-        held_out=tuple(held_out.quantile(torch.tensor(SHOWN, dtype=torch.float64)).tolist()),
+        held_out=quantiles_of(held_out),
         unknown_share=posterior.vocabulary.unknown_share(text),
         between_members=read.mean(read.between), within_samples=read.mean(read.within),
         top=tuple(described_window(posterior, text, read, held_out, at) for at in order),
@@ -79,9 +93,9 @@ def held_out_surprise(
     posterior: LanguagePosterior, split: str, tokens: int, progress: Progress
 ) -> tuple[str, int, Tensor]:
     """The split, the size of its windows, and the surprise of each."""
-    if posterior.beside is not None and posterior.beside.record.surprise:
-        record = posterior.beside.record
-        return "valid", record.window, torch.tensor(record.surprise, dtype=torch.float64)
+    kept = kept_surprise(posterior)
+    if kept is not None:
+        return kept
     task = posterior.data
     assert isinstance(task, LanguageModelTask)
     check_split(split, task.splits)
@@ -92,6 +106,27 @@ def held_out_surprise(
                             f"to compare with, it has {len(text)} tokens; name a longer split")
     read = read_windows(posterior.pool(), text, window, tokens, progress, disagreement=False)
     return split, window, read.nll
+
+
+def kept_surprise(posterior: LanguagePosterior) -> tuple[str, int, Tensor] | None:
+    """The same as the folder keeps it, with its counts; None where it keeps none."""
+    record = None if posterior.beside is None else posterior.beside.record
+    if record is None or not record.surprise:
+        return None
+    return "valid", record.window, torch.tensor(record.surprise, dtype=torch.float64)
+
+
+def surprise_of(posterior: LanguagePosterior, nll: float) -> Surprise | None:
+    """Where a text with this mean nll stands among held-out windows; None where none are kept."""
+    kept = kept_surprise(posterior)
+    if kept is None:
+        return None
+    split, window, held_out = kept
+    return Surprise(split, window, below(held_out, nll), quantiles_of(held_out))
+
+
+def quantiles_of(held_out: Tensor) -> tuple[float, ...]:
+    return tuple(held_out.quantile(torch.tensor(SHOWN, dtype=torch.float64)).tolist())
 
 
 def read_windows(

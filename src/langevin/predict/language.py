@@ -144,12 +144,15 @@ class LanguagePosterior(Posterior):
             raw, tokens = text.encode(), self.vocabulary.spell(text).tokens[1:]
         return refuse_nothing(tokens, repr(str(text))), raw
 
-    def next(self, text: str = "", top: int = 10) -> list[TokenScore]:
-        """The most probable tokens after this text; entropies are of all that may come."""
+    def next(self, text: str = "", top: int = 10, tokens: int | None = None) -> list[TokenScore]:
+        """The most probable tokens after this text, or after so many tokens of it.
+
+        Entropies are of all that may come.
+        """
         if top < 1:
             raise LangevinError(f"expected at least one token to show, got top={top}")
         pool = self.pool()
-        pool.read(self.spell_prompt(text)[None])
+        pool.read(self.spell_prompt(text)[None, :tokens])
         each = pool.foresee()[:, 0]
         said = mixture(each, pool.weights[:, 0], pool.sizes)
         p, std = said.log_probs.exp(), part_spread(each, pool.weights, pool.sizes).std

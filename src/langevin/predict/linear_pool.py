@@ -47,8 +47,8 @@ def add_linear_pool(
     texts, means = task.texts[split], task.means.get(split)
     name, base = one_network(opened, task, model, split, each)
     found = {f"average of {told.samples}": averaged_draws(network)}
-    parts = log_probs_of_parts(members.parts, record.classes, texts, means)
-    found |= {name_of_part(part): averaged_draws(log_p) for part, log_p in parts.items()}
+    parts = average_parts(members, texts, means)
+    found |= {name_of_part(part): averaged for part, averaged in parts.items()}
     found[POOL] = averaged_draws(pool_members(members, network, texts, means))
     observed = {line: task.observed(log_p, split) for line, log_p in found.items()}
     scores = {line: task.scores(log_p, split) for line, log_p in found.items()}
@@ -66,6 +66,14 @@ def add_linear_pool(
 
 def name_of_part(part: str) -> str:
     return f"linear part over {part}"
+
+
+def average_parts(
+    members: LinearMembers, texts: Sequence[str], means: Tensor | None
+) -> dict[str, Tensor]:
+    """log p̄ of every class by each linear part alone, [texts, classes]."""
+    parts = log_probs_of_parts(members.parts, members.record.classes, texts, means)
+    return {name: averaged_draws(log_p) for name, log_p in parts.items()}
 
 
 def predictions_of(pieces: list[Tensor], observed: Tensor) -> Predictions:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
+import json
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import LangevinError
+from ..predict.results import TextScore
 from .tables import Passage, ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+SHARED = Path(__file__).parent / "assets"
+"""Styles and scripts that the report and the page of the service have in common."""
 VOID = ("meta", "img", "br")
 
 
@@ -105,4 +111,15 @@ def drawn(draw: Callable[[Axes], None], size: tuple[float, float]) -> bytes:
 
 def shaded(token: str, share: float, tells: str) -> Html:
     """A piece of text on a colour as strong as `share` (0 to 1); `tells` appears when one points at it."""
-    return element("span", token, style=f"--share:{min(max(share, 0.0), 1.0):.2f}", title=tells, class_="shaded")
+    return element("span", token, style=f"--share:{min(max(share, 0.0), 1.0):.2f}", title=tells, class_="token")
+
+
+def text_to_read(score: TextScore, level: str, name: str) -> Html:
+    """A scored text for the script of the page, which colours and explains its tokens."""
+    told = json.dumps(score.to_dict() | {"level": level}).replace("<", "\\u003c")
+    return element("script", Html(told), type="application/json", class_="scored", id=name)
+
+
+def hash_of(script: str) -> str:
+    """By which a policy allows a script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"

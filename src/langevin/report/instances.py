@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .components import Html, element, html_table, joined, parts, shaded, table
+from .components import Html, element, html_table, joined, parts, shaded, table, text_to_read
 from .story import ReportData
 from .uncertain import top_table
 
@@ -19,25 +19,18 @@ def examples_section(story: ReportData) -> Html:
     if story.ranked is None:
         return parts(element("p", "No samples were kept yet."))
     made, result = story.examples or {}, story.ranked.result
-    wrote = [generated_text(made)] if "tokens" in made else [captions(made)] if "images" in made else []
+    wrote = [generated_text(made)] if "score" in made else [captions(made)] if "images" in made else []
     listed = [html_table(top_table(result))] if result.top else []
     return parts(*([LEGEND] if result.unit != "sentence" else []), *wrote, *listed)
 
 
 def generated_text(made: dict[str, Any]) -> Html:
-    """Generated text, each token on the colour of its mutual information."""
-    most = max([*made["epistemic"], 1e-12])
-    space = " " if made["level"] == "word" else ""
-    text = joined(
-        part for token, p, std, unsure in zip(
-            made["tokens"], made["probability"], made["std"], made["epistemic"], strict=True)
-        for part in (shaded(token, unsure / most, f"p = {p:.3f} ± {std:.3f}, epistemic {unsure:.4f} nats"), space)
-    )
-    given = element("span", made["prompt"] + space, class_="given")
+    """Generated text, each token coloured, and explained to who points at it."""
+    given = element("p", made["prompt"], class_="given text")
     return joined([
-        element("h3", f"Text by the average of {made['samples']} samples"),
+        element("h3", f"Text by the average of {made['score'].samples} samples"),
         element("p", "In grey the beginning of the split, which it continues at temperature 0.8."),
-        element("p", given, text, class_="text"),
+        given, text_to_read(made["score"], made["level"], "written"),
     ])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,9 +105,7 @@ def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selecti
     wrote = list(posterior.continue_tokens(prompt, length, Drawing()))
     start = torch.tensor([vocabulary.start])
     score = posterior.score_tokens(SpelledText(torch.cat([start, prompt, torch.tensor(wrote)])))
-    tokens = score.tokens[len(prompt):]
     return {
-        "samples": len(posterior), "prompt": vocabulary.decode(prompt).decode("utf-8", "replace"),
-        "level": vocabulary.level, "tokens": vocabulary.pieces(wrote), "probability": [token.p for token in tokens],
-        "std": [token.std for token in tokens], "epistemic": [token.mutual_information for token in tokens],
-    }
+        "prompt": vocabulary.decode(prompt).decode("utf-8", "replace"), "level": vocabulary.level,
+        "score": replace(score, tokens=score.tokens[len(prompt):]),
+    }  # fmt: skip

@@ -2,7 +2,7 @@
 
 All texts under way are rows of one reader: a step foresees the next token of each, draws it with
 the row's own seed, and reads all of them together. New texts join between two steps; those that
-are done, or whose client has gone, leave.
+are done, or whose client has gone, leave. A text that is written alone is the same, but for rounding.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class WrittenText:
 class Writer:
     """Writes all texts of one model that are asked for."""
 
-    def __init__(self, posterior: LanguagePosterior, worker: Worker, longest: int) -> None:
-        self.posterior, self.worker, self.longest = posterior, worker, longest
+    def __init__(self, name: str, posterior: LanguagePosterior, worker: Worker) -> None:
+        self.name, self.posterior, self.worker = f"{name}/generate", posterior, worker
         self.waiting: list[WrittenText] = []
         self.rows: list[WrittenText] = []
         self.reader: Reader | None = None
@@ -58,9 +58,8 @@ class Writer:
         if request.sample is not None and request.sample >= len(self.posterior):
             raise Problem(422, f"a sample from 0 to {len(self.posterior) - 1}",
                           str(request.sample), "leave it out for the average")  # fmt: skip
-        if len(self.waiting) >= self.longest:
-            raise Problem(503, f"at most {self.longest} requests in the queue", "more", "try again")
-        drawing = Drawing(request.seed, request.softmax_temperature)
+        self.worker.limits.check_waiting(len(self.waiting))
+        drawing = Drawing(request.seed, request.softmax_temperature, request.top_k, request.top_p)
         text = WrittenText(request, self.posterior.spell_prompt(request.prompt), drawing.begin())
         self.waiting.append(text)
         if self.task is None or self.task.done():
@@ -83,6 +82,8 @@ class Writer:
                     text.tokens.put_nowait(error)
                 self.rows, self.waiting, self.reader = [], [], None
                 return
+            self.worker.metrics.batch(self.name, len(drawn))
+            self.worker.metrics.queue(self.name, len(self.waiting))
             for text, token in drawn:
                 text.tokens.put_nowait(token)
                 if text.written >= text.request.length:

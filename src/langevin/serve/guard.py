@@ -5,10 +5,10 @@ Written as plain ASGI, so that a body that is too large is refused while it come
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-import json
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
 from .limits import Limits
@@ -16,8 +16,9 @@ from .metrics import Metrics
 from .problems import Problem
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 POLICY = (
@@ -27,31 +28,32 @@ POLICY = (
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
     "cache-control": "no-store",
 }
-OPEN = ("/healthz",)
-"""Answered without a token."""
 
 
 class Guard:
-    """Wraps the application."""
+    """Wraps the application. What is `open` is answered without a token."""
 
     def __init__(
-        self, app: App, limits: Limits, metrics: Metrics, token: str | None, hosts: set[str] | None
-    ) -> None:
+        self, app: App, limits: Limits, metrics: Metrics, *, token: str | None,
+        hosts: set[str] | None, open: Collection[str],
+    ) -> None:  # fmt: skip
         self.app, self.limits, self.metrics = app, limits, metrics
-        self.token, self.hosts = token, hosts
+        self.token, self.hosts, self.open = token, hosts, open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        started, status = time.perf_counter(), 500
-        answered = False
+        started, status, answered = time.perf_counter(), 500, False
 
-        async def watched(message: MutableMapping[str, Any]) -> None:
+        async def watched(message: Message) -> None:
             nonlocal status, answered
             if message["type"] == "http.response.start":
                 status, answered = message["status"], True
@@ -75,35 +77,42 @@ class Guard:
 
     def refuse_stranger(self, scope: Scope) -> None:
         """A name of this server that nobody gave it (DNS rebinding), a token that is not ours."""
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        host = headers.get(b"host", b"").decode("latin-1").rsplit(":", 1)[0].lower()
+        headers = dict(scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        host = host if host.endswith("]") else host.rsplit(":", 1)[0]
         if self.hosts is not None and host not in self.hosts:
             raise Problem(400, "a request to this server by its own name", f"Host {host[:80]!r}",
                           "use the address that it printed")  # fmt: skip
-        if self.token is None or scope["path"] in OPEN:
+        if self.token is None or scope["path"] in self.open:
             return
         given = headers.get(b"authorization", b"")
         if not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
-            got = "another" if given else "none"
-            raise Problem(401, "the bearer token of this server", got,
+            raise Problem(401, "the bearer token of this server", "another" if given else "none",
                           "send it as 'Authorization: Bearer …'")  # fmt: skip
 
     def bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """The body, as far as it may go."""
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        length = headers.get(b"content-length", b"0")
-        most, seen = self.limits.body, 0
+        """The body, as far as it may go, and as long as it may take."""
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        most, seen, whole = self.limits.body, 0, False
+        until = asyncio.get_running_loop().time() + self.limits.seconds
 
         def refuse(got: str) -> Problem:
             return Problem(413, f"a body of at most {most:,} bytes", got, "send less at a time")
 
-        if not length.isdigit() or int(length) > most:
+        if not length.isdigit() or int(length[:20]) > most:
             raise refuse(length.decode("latin-1")[:20])
 
-        async def counted() -> MutableMapping[str, Any]:
-            nonlocal seen
-            message = await receive()
-            seen += len(message.get("body", b""))
+        async def counted() -> Message:
+            nonlocal seen, whole
+            if whole:  # what comes now is that the client goes
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(408, f"the whole body within {self.limits.seconds:g} seconds",
+                              f"{seen:,} bytes of it", "send it faster, or less") from None  # fmt: skip
+            seen, whole = seen + len(message.get("body", b"")), not message.get("more_body", False)
             if seen > most:
                 raise refuse("more")
             return message
@@ -113,11 +122,7 @@ class Guard:
 
 async def respond(send: Send, problem: Problem) -> None:
     """A problem as JSON."""
-    body = json.dumps(problem.to_dict()).encode()
-    headers = {"content-type": "application/json", "content-length": str(len(body))}
-    if problem.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    pairs = [(name.lower().encode(), value.encode())
-             for name, value in (headers | problem.headers).items()]  # fmt: skip
-    await send({"type": "http.response.start", "status": problem.status, "headers": pairs})
-    await send({"type": "http.response.body", "body": body})
+    headers = dict(problem.headers or {}) | {"content-length": str(len(problem.body)), "connection": "close"}
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": problem.status_code, "headers": pairs})
+    await send({"type": "http.response.body", "body": problem.body})

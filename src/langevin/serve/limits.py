@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from ..posterior.scores import Result
 from .problems import Problem
 
 
 @dataclass(frozen=True)
-class Limits:
-    """The defaults suit a small machine; all of them are options of `langevin serve`."""
+class Limits(Result):
+    """They suit a small machine."""
 
     body: int = 4_000_000
     """Bytes of a request."""
@@ -17,18 +18,17 @@ class Limits:
     """Characters of one text."""
     texts: int = 1_000
     """Texts of one request."""
+    top: int = 1_000
+    """Continuations that are named."""
     tokens: int = 2_000
     """To generate."""
     beam: int = 20
     pixels: int = 40_000_000
     """Of a picture."""
     seconds: float = 60.0
-    """Of one request, waiting included."""
+    """Of one request: to send its body, and to wait for the answer."""
     waiting: int = 256
-    """Requests that may wait for one model."""
-
-    def to_dict(self) -> dict[str, float]:
-        return asdict(self)
+    """Requests that may wait in one queue."""
 
     def check_text(self, text: str) -> None:
         if len(text) > self.text:
@@ -44,3 +44,8 @@ class Limits:
     def check_number(self, name: str, value: int, most: int) -> None:
         if value > most:
             raise Problem(422, f"{name} of at most {most:,}", f"{value:,}", "ask for less")
+
+    def check_waiting(self, waiting: int) -> None:
+        if waiting >= self.waiting:
+            raise Problem(503, f"at most {self.waiting} requests in the queue", "more",
+                          "try again in a second")  # fmt: skip

@@ -2,62 +2,84 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 
-BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Of the histogram of seconds."""
+from ..process import resident_memory
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Bounds of the histograms of seconds and of requests in a batch."""
+
+
+class Histogram:
+    """How many values were at most as large as each bound."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds, self.counts = bounds, [0] * len(bounds)
+        self.count, self.sum = 0, 0.0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.sum += value
+        for place, bound in enumerate(self.bounds):
+            self.counts[place] += value <= bound
+
+    def lines(self, name: str, label: str) -> Iterator[str]:
+        for bound, count in zip(self.bounds, self.counts, strict=True):
+            yield f'{name}_bucket{{{label},le="{bound:g}"}} {count}'
+        yield f'{name}_bucket{{{label},le="+Inf"}} {self.count}'
+        yield f"{name}_sum{{{label}}} {self.sum:.6f}"
+        yield f"{name}_count{{{label}}} {self.count}"
 
 
 class Metrics:
     """Memory does not grow with requests: labels are names of routes and models, never of a client."""
 
     def __init__(self) -> None:
-        self.requests: Counter[tuple[str, int]] = Counter()
-        self.slower: Counter[tuple[str, float]] = Counter()
-        self.seconds: Counter[str] = Counter()
-        self.batches: Counter[str] = Counter()
-        self.items: Counter[str] = Counter()
+        self.requests = Counter[tuple[str, int]]()
+        self.seconds = defaultdict[str, Histogram](lambda: Histogram(SECONDS))
+        self.batches = defaultdict[str, Histogram](lambda: Histogram(SIZES))
         self.queues: dict[str, int] = {}
 
     def request(self, route: str, status: int, seconds: float) -> None:
         self.requests[route, status] += 1
-        self.seconds[route] += seconds  # type: ignore[assignment]  # a sum of floats
-        for bound in BOUNDS:
-            if seconds <= bound:
-                self.slower[route, bound] += 1
+        self.seconds[route].add(seconds)
 
     def batch(self, name: str, items: int) -> None:
-        self.batches[name] += 1
-        self.items[name] += items
+        self.batches[name].add(items)
 
     def queue(self, name: str, length: int) -> None:
         self.queues[name] = length
 
     def text(self) -> str:
         """The page at /metrics."""
-        lines = ["# TYPE langevin_requests_total counter"]
+        return "\n".join(self.lines()) + "\n"
+
+    def lines(self) -> Iterator[str]:
+        yield "# HELP langevin_requests_total Requests by route and status."
+        yield "# TYPE langevin_requests_total counter"
         for (route, status), count in sorted(self.requests.items()):
-            lines.append(f'langevin_requests_total{{route="{route}",status="{status}"}} {count}')
-        lines.append("# TYPE langevin_request_seconds histogram")
-        for route in sorted(self.seconds):
-            total = sum(count for (own, _), count in self.requests.items() if own == route)
-            for bound in BOUNDS:
-                count = self.slower[route, bound]
-                lines.append(
-                    f'langevin_request_seconds_bucket{{route="{route}",le="{bound:g}"}} {count}'
-                )
-            lines.append(
-                f'langevin_request_seconds_bucket{{route="{route}",le="+Inf"}} {total}'
-            )
-            lines.append(
-                f'langevin_request_seconds_sum{{route="{route}"}} {self.seconds[route]:.6f}'
-            )
-            lines.append(f'langevin_request_seconds_count{{route="{route}"}} {total}')
-        for title, counts in (("batches", self.batches), ("batched_items", self.items)):
-            lines.append(f"# TYPE langevin_{title}_total counter")
-            lines += [f'langevin_{title}_total{{queue="{name}"}} {count}'
-                      for name, count in sorted(counts.items())]  # fmt: skip
-        lines.append("# TYPE langevin_queue_length gauge")
-        lines += [f'langevin_queue_length{{queue="{name}"}} {length}'
-                  for name, length in sorted(self.queues.items())]  # fmt: skip
-        return "\n".join(lines) + "\n"
+            yield f'langevin_requests_total{{route="{route}",status="{status}"}} {count}'
+        yield from histograms("langevin_request_seconds", "Seconds of a request.", "route",
+                              self.seconds)  # fmt: skip
+        yield from histograms("langevin_batch_requests", "Requests answered by one batch.", "queue",
+                              self.batches)  # fmt: skip
+        yield "# HELP langevin_queue_length Requests that wait."
+        yield "# TYPE langevin_queue_length gauge"
+        for name, length in sorted(self.queues.items()):
+            yield f'langevin_queue_length{{queue="{name}"}} {length}'
+        held = resident_memory()
+        if held is not None:
+            yield "# HELP process_resident_memory_bytes Memory that the process holds."
+            yield "# TYPE process_resident_memory_bytes gauge"
+            yield f"process_resident_memory_bytes {held}"
+
+
+def histograms(
+    name: str, told: str, label: str, found: Mapping[str, Histogram]
+) -> Iterator[str]:
+    yield f"# HELP {name} {told}"
+    yield f"# TYPE {name} histogram"
+    for value, histogram in sorted(found.items()):
+        yield from histogram.lines(name, f'{label}="{value}"')

@@ -23,7 +23,7 @@ def refuse_large(sent: bytes, pixels: int) -> None:
     from PIL import Image
 
     try:
-        with Image.open(BytesIO(sent)) as picture:
+        with Image.open(BytesIO(sent), formats=("JPEG", "PNG")) as picture:
             width, height = picture.size
     except Exception:  # whatever a decoder stumbles over
         raise Problem(422, "a JPEG or PNG picture", "bytes that are none", "send another") from None

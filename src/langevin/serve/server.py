@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
+
+import uvicorn
 
 from ..errors import LangevinError
 from ..files import read_utf8
-from ..models.extractor import Extractor, open_extractor
 from ..posterior.selection import Selection
-from ..predict.captioning import CaptionPosterior
 from ..predict.load import open_posterior
 from ..process import SILENT, Progress
 from .application import application
+from .connection import Connection
 from .limits import Limits
 from .metrics import Metrics
-from .models import Served
+from .models import KINDS, Served, ServedCaptioner
 from .worker import Worker
 
 TOKEN = "LANGEVIN_TOKEN"
@@ -38,6 +42,10 @@ class Address:
     token: str | None = None
 
     @property
+    def url(self) -> str:
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+    @property
     def is_loopback(self) -> bool:
         if self.host == "localhost":
             return True
@@ -51,6 +59,21 @@ class Address:
         """Names by which a loopback server is asked; others come from a page that plays tricks."""
         return {"localhost", "127.0.0.1", "[::1]", self.host} if self.is_loopback else None
 
+    def take(self) -> socket.socket:
+        """The socket, before anything is loaded. It listens when all is: until then nobody enters."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        taken = socket.socket(family)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind((self.host, self.port))
+        except OSError as error:
+            taken.close()
+            raise LangevinError(
+                f"cannot listen on {self.host}:{self.port}: {error.strerror or error}; "
+                f"choose another --host or --port"
+            ) from None
+        return taken
+
 
 @dataclass
 class Service:
@@ -58,62 +81,50 @@ class Service:
 
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
-    worker: Worker = field(default_factory=Worker)
-    models: dict[str, Served] = field(default_factory=dict)
-    extractor: Extractor | None = None
+    models: dict[str, Served[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.worker = Worker(self.limits, self.metrics)
 
     def load(
         self, folders: Sequence[Path], selection: Selection, progress: Progress = SILENT
     ) -> None:
         """Every folder under its own name, with its samples in memory."""
-        advance = progress.begin(len(folders), "models")
-        for folder in folders:
-            name = safe_name(folder.resolve().name)
-            if name in self.models:
-                raise LangevinError(f"expected folders of different names, got {name} twice; "
-                                    f"rename one")  # fmt: skip
+        names = [safe_name(folder.resolve().name) for folder in folders]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise LangevinError(f"expected folders of different names, got {twice[0]} twice; "
+                                f"rename one")  # fmt: skip
+        for name, folder in zip(names, folders, strict=True):
             posterior = open_posterior(folder, selection)
-            posterior.ensemble  # noqa: B018  # reads the samples now, not at the first request
-            self.models[name] = Served(name, posterior, self.worker, self.limits, self.metrics)
-            advance()
+            self.models[name] = KINDS[type(posterior)](name, posterior, self.worker, progress)
+            self.models[name].cost  # noqa: B018  # measured now
 
-    def add_extractor(self, name: str, preprocess: str | None) -> None:
-        """For all captioners; those that know theirs refuse another."""
-        self.extractor = open_extractor(name, preprocess)
-        for served in self.models.values():
-            if isinstance(served.posterior, CaptionPosterior):
-                served.posterior.expect_extractor(self.extractor)
+    def add_extractor(self, name: str | None, preprocess: str | None) -> None:
+        """What makes features of pictures: for all captioners; those that know theirs refuse another."""
+        captioners = [one for one in self.models.values() if isinstance(one, ServedCaptioner)]
+        if (name or preprocess) and not captioners:
+            raise LangevinError(f"expected a captioner beside --extractor {name or preprocess}, got "
+                                f"none; leave it out")  # fmt: skip
+        for served in captioners:
+            served.open_extractor(name, preprocess)
 
-    def run(self, address: Address) -> None:
-        """Until somebody stops it."""
-        import uvicorn
-
+    def server(self, address: Address) -> uvicorn.Server:
+        """What listens, not yet running."""
         app = application(
-            self.models, self.limits, self.metrics,
-            token=address.token, hosts=address.hosts, extractor=self.extractor,
-        )  # fmt: skip
-        config = uvicorn.Config(
-            app,
-            log_level="warning",
-            server_header=False,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=PATIENCE,
-            h11_max_incomplete_event_size=65536,
+            self.models, self.limits, self.metrics, token=address.token, hosts=address.hosts
         )
-        try:
-            uvicorn.Server(config).run(sockets=[listen(address)])
-        finally:
-            self.worker.close()
+        return uvicorn.Server(uvicorn.Config(
+            app, http=Connection, ws="none", lifespan="off", log_level="error",
+            server_header=False, timeout_keep_alive=15, timeout_graceful_shutdown=PATIENCE,
+            h11_max_incomplete_event_size=65536,
+        ))  # fmt: skip
 
-
-def listen(address: Address) -> socket.socket:
-    """The socket, taken before anything is said to be served."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server((address.host, address.port), family=family, backlog=512)
-    except OSError as error:
-        raise LangevinError(f"cannot listen on {address.host}:{address.port}: {error.strerror}; "
-                            f"choose another --host or --port") from None  # fmt: skip
+    def run(self, address: Address, taken: socket.socket) -> None:
+        """Until somebody stops it by SIGINT or SIGTERM, which then has been answered: no failure."""
+        for asked in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(asked, lambda *_: None)  # uvicorn raises it anew when all is done
+        with closing(self.worker):
+            self.server(address).run(sockets=[taken])
 
 
 def safe_name(name: str) -> str:

@@ -1,8 +1,9 @@
 """One thread that computes, and queues that join what waits for it into batches.
 
 The event loop only waits. All models share the thread, so that torch's own threads are never asked
-for by two at once. A batch is what has come by the time the thread is free, at most `most` items;
-when nothing waits, a request is held back for WINDOW seconds at most.
+for by two at once. A batch is what has come by the time the thread is free, up to `most` in size;
+when nothing waits, a request is held back for WINDOW seconds at most. Answers come as the bytes that
+are sent: what takes long to write is written in the thread, too.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
+from .limits import Limits
 from .metrics import Metrics
-from .problems import Problem
 
 WINDOW = 0.001
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
 T = TypeVar("T")
 
 
 class Worker:
-    """The thread."""
+    """The thread, with what all queues in front of it share."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits, metrics: Metrics) -> None:
+        self.limits, self.metrics = limits, metrics
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="langevin-serve")
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -35,47 +36,60 @@ class Worker:
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
-class Batches(Generic[Item, Answer]):
+class Batches(Generic[Item]):
     """A queue in front of `answer_all`, which answers several items at once."""
 
     def __init__(
         self,
         name: str,
         worker: Worker,
-        answer_all: Callable[[Sequence[Item]], Sequence[Answer]],
-        metrics: Metrics,
-        most: int,
-        longest: int,
+        answer_all: Callable[[Sequence[Item]], Sequence[bytes]],
+        most: int = 1,
+        size: Callable[[Item], int] = lambda item: 1,
     ) -> None:
         self.name, self.worker, self.answer_all = name, worker, answer_all
-        self.metrics, self.most, self.longest = metrics, most, longest
-        self.waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
+        self.most, self.size = most, size
+        self.waiting: deque[tuple[Item, asyncio.Future[bytes]]] = deque()
         self.task: asyncio.Task[None] | None = None
 
-    async def ask(self, item: Item) -> Answer:
+    @property
+    def length(self) -> int:
+        """Requests that wait."""
+        return len(self.waiting)
+
+    async def ask(self, item: Item) -> bytes:
         """The answer to this item, which may be computed together with others."""
-        if len(self.waiting) >= self.longest:
-            raise Problem(503, f"at most {self.longest} requests in the queue", "more", "try again")
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.worker.limits.check_waiting(len(self.waiting))
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self.waiting.append((item, answer))
-        self.metrics.queue(self.name, len(self.waiting))
+        self.worker.metrics.queue(self.name, len(self.waiting))
         if self.task is None or self.task.done():
             self.task = asyncio.create_task(self.work())
         return await answer
 
     async def work(self) -> None:
         """Batch after batch until nothing waits."""
-        await asyncio.sleep(WINDOW)
+        if self.most > 1:
+            await asyncio.sleep(WINDOW)
         while self.waiting:
-            batch = [self.waiting.popleft() for _ in range(min(self.most, len(self.waiting)))]
-            batch = [(item, answer) for item, answer in batch if not answer.done()]
-            self.metrics.queue(self.name, len(self.waiting))
+            batch = self.take()
+            self.worker.metrics.queue(self.name, len(self.waiting))
             if batch:
                 await self.answer(batch)
 
-    async def answer(self, batch: list[tuple[Item, asyncio.Future[Answer]]]) -> None:
+    def take(self) -> list[tuple[Item, asyncio.Future[bytes]]]:
+        """The first that wait, as many as fit; one in any case. Who has gone is left out."""
+        batch, room = list[tuple[Item, asyncio.Future[bytes]]](), self.most
+        while self.waiting and (not batch or self.size(self.waiting[0][0]) <= room):
+            item, answer = self.waiting.popleft()
+            if not answer.done():
+                batch.append((item, answer))
+                room -= self.size(item)
+        return batch
+
+    async def answer(self, batch: list[tuple[Item, asyncio.Future[bytes]]]) -> None:
         """Answer all; where the batch fails, one by one, so that a bad item harms no other."""
-        self.metrics.batch(self.name, len(batch))
+        self.worker.metrics.batch(self.name, len(batch))
         try:
             found = await self.worker.run(self.answer_all, [item for item, _ in batch])
         except Exception as error:
