@@ -13,7 +13,7 @@ from langevin.data.features import ImageFeatures
 from langevin.predict.captioning import BeamSettings
 from langevin.predict.classification import ClassificationPosterior
 from langevin.predict.decision import RiskTarget, learn
-from langevin.predict.foreign import surprise_of
+from langevin.predict.foreign import compare_surprise
 from langevin.predict.language import LanguagePosterior
 from tests.serve.running import Client
 
@@ -54,7 +54,7 @@ def test_scores_are_those_of_the_door(client: Client, here: Path, name: str, ada
     assert status == 200
     surprise, expected = found.pop("surprise"), posterior.score(TEXT, adapt=adapt)
     assert_same(found, expected.to_dict())
-    told = surprise_of(posterior, expected.nll)
+    told = compare_surprise(posterior, expected.nll)
     assert_same(surprise, told and told.to_dict())
     assert (surprise is None) == (name != "counted")
 

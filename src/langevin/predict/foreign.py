@@ -116,7 +116,7 @@ def kept_surprise(posterior: LanguagePosterior) -> tuple[str, int, Tensor] | Non
     return "valid", record.window, torch.tensor(record.surprise, dtype=torch.float64)
 
 
-def surprise_of(posterior: LanguagePosterior, nll: float) -> Surprise | None:
+def compare_surprise(posterior: LanguagePosterior, nll: float) -> Surprise | None:
     """Where a text with this mean nll stands among held-out windows; None where none are kept."""
     kept = kept_surprise(posterior)
     if kept is None:

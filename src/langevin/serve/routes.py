@@ -17,8 +17,11 @@ from ..predict.captioning import BeamSettings
 from ..predict.generation import Letters
 from ..predict.results import PictureCaptions
 from .answers import ClassifyAnswer, Decisions, NextAnswer, ScoreAnswer, encode
+from .captioning import Picture, ServedCaptioner
+from .classification import ServedClassifier
+from .language import ServedLanguage
 from .limits import Limits
-from .models import Picture, Served, ServedCaptioner, ServedClassifier, ServedLanguage, find_model
+from .models import Served, find_model
 from .pictures import features_of_picture
 from .problems import Problem, of_validation
 from .requests import (

@@ -18,15 +18,27 @@ import uvicorn
 from ..errors import LangevinError
 from ..files import read_utf8
 from ..posterior.selection import Selection
+from ..predict.base import Posterior
+from ..predict.captioning import CaptionPosterior
+from ..predict.classification import ClassificationPosterior
+from ..predict.language import LanguagePosterior
 from ..predict.load import open_posterior
 from ..process import SILENT, Progress
 from .application import application
+from .captioning import ServedCaptioner
+from .classification import ServedClassifier
 from .connection import Connection
+from .language import ServedLanguage
 from .limits import Limits
 from .metrics import Metrics
-from .models import KINDS, Served, ServedCaptioner
+from .models import Served
 from .worker import Worker
 
+KINDS: dict[type[Posterior], type[Served[Any]]] = {
+    LanguagePosterior: ServedLanguage,
+    ClassificationPosterior: ServedClassifier,
+    CaptionPosterior: ServedCaptioner,
+}
 TOKEN = "LANGEVIN_TOKEN"
 SHORTEST = 16
 PATIENCE = 30
