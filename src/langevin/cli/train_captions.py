@@ -62,8 +62,8 @@ class CaptionOptions:
         wanted = "--captions FILE with --images DIR or --features FILE"
         named = [option for option, path in others.items() if path is not None]
         if (self.given or task == "caption") and named:
-            raise LangevinError(f"expected {wanted}, got {named[0]} too, which is for another task; "
-                                f"leave one of them out")
+            raise LangevinError(f"expected {wanted}, got {named[0]} too, which is for another "
+                                f"task; leave one of them out")
         if self.given and task not in (None, "caption"):
             raise LangevinError(f"expected --task caption for pictures, got {task}; leave it out")
         if self.images is not None and self.features is not None:

@@ -27,7 +27,9 @@ SPLIT_NAMES = {
     "train": "train", "training": "train", "restval": "train", "val": "valid", "valid": "valid",
     "validation": "valid", "dev": "valid", "test": "test", "testing": "test",
 }
-SHAPES = "with images and annotations, as COCO's, or images with filename and sentences, as Karpathy's"
+SHAPES = (
+    "with images and annotations, as COCO's, or images with filename and sentences, as Karpathy's"
+)
 KNOWN_SPLITS = "train, valid (or val, dev) and test"
 
 

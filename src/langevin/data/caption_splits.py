@@ -14,7 +14,7 @@ from .corpora import SPLITS
 from .folds import SPLIT_SEED
 
 MOST_HELD = 5000
-"""Images of a split that is held out, at most: more make its scores no surer, and training slower."""
+"""Images of a split that is held out, at most: more would only make training slower."""
 
 
 @dataclass(frozen=True)

@@ -17,21 +17,32 @@ class Captioner(nn.Module):
 
         x_t = embedding of word t,   h_t = LSTM(x_t, h_{t−1}),   logits_t = U·h_t + d
 
-    m is the mean feature vector of the training images and s is such that ‖(v − m)/s‖² is the number of outputs of W on
-    average: constants that are kept with the weights, so that nothing depends on the rest of a batch. Without m the
-    image is lost: features are positive, a preconditioned step moves all 2048 weights of a unit the same way, x₀ grows
-    by lr·Σv ≈ 1 a step and saturates the gates alike for every image (Flickr8k, 160 steps of RMSprop, validation nll
-    3.31 with v/rms(v), unmoved when the images are permuted; 3.19 with m). s matters little: a third of it or three
-    times as much, and one s for each feature, are within 0.01. What the image step itself would predict is not used:
-    the first word follows `<start>`.
+    m is the mean feature vector of the training images and s is such that ‖(v − m)/s‖² is the
+    number of outputs of W on average: constants that are kept with the weights, so that nothing
+    depends on the rest of a batch. Without m the image is lost: features are positive, a
+    preconditioned step moves all 2048 weights of a unit the same way, x₀ grows by lr·Σv ≈ 1 a step
+    and saturates the gates alike for every image (Flickr8k, 160 steps of RMSprop, validation nll
+    3.31 with v/rms(v), unmoved when the images are permuted; 3.19 with m). s matters little: a
+    third of it or three times as much, and one s for each feature, are within 0.01. What the image
+    step itself would predict is not used: the first word follows `<start>`.
     """
 
     centre: Tensor
     spread: Tensor
 
     def __init__(
-        self, width: int, vocabulary: int, *, cell: str, embed: int, hidden: int, layers: int, dropout: float = 0.0,
-        dropout_kind: str = "naive", tied: bool = False, image_as: str = "word",
+        self,
+        width: int,
+        vocabulary: int,
+        *,
+        cell: str,
+        embed: int,
+        hidden: int,
+        layers: int,
+        dropout: float = 0.0,
+        dropout_kind: str = "naive",
+        tied: bool = False,
+        image_as: str = "word",
     ) -> None:
         super().__init__()
         self.register_buffer("centre", torch.zeros(width))
@@ -50,12 +61,18 @@ class Captioner(nn.Module):
         self.dropout = Dropout(dropout, dropout_kind)
 
     def forward(self, features: Tensor, tokens: Tensor) -> Tensor:
-        """[rows, width] and [rows, time] from `<start>` on → logits [rows, time, vocabulary] of the next words."""
+        """Logits [rows, time, vocabulary] of the next words.
+
+        Features are [rows, width], tokens [rows, time] from `<start>` on.
+        """
         logits: Tensor = self.output(self.hidden(features, tokens).contiguous())
         return logits
 
     def hidden(self, features: Tensor, tokens: Tensor) -> Tensor:
-        """What the output layer sees: [rows, time, hidden]. Apart, so that padding need not pass the softmax."""
+        """What the output layer sees: [rows, time, hidden].
+
+        Apart, so that padding need not pass the softmax.
+        """
         vectors = self.words(self.embedding(tokens), tokens, self.embedding.num_embeddings)
         if self.image_as == "state":
             states, _ = self.recurrent(self.dropout(vectors), self.begin(features))
@@ -66,7 +83,10 @@ class Captioner(nn.Module):
         return dropped
 
     def begin(self, features: Tensor) -> list[State]:
-        """The state of each layer after the image: where decoding starts. Dropout is for training, not for this."""
+        """The state of each layer after the image: where decoding starts.
+
+        Dropout is for training, not for this.
+        """
         seen = self.see(features)
         if self.image_as == "state":
             return states_of(seen, self.hidden_size, self.recurrent.cell)
@@ -91,7 +111,7 @@ class Captioner(nn.Module):
 
 
 def states_of(seen: Tensor, hidden: int, cell: str) -> list[State]:
-    """[…, rows, layers × parts × hidden] → the state of each layer, […, 1, rows, hidden] each part."""
+    """[…, rows, layers × parts × hidden] → of each layer its parts, […, 1, rows, hidden]."""
     parts = [part.unsqueeze(-3).contiguous() for part in torch.split(seen, hidden, -1)]
     if cell != "lstm":
         return [(part.tanh(),) for part in parts]

@@ -95,8 +95,8 @@ def open_named(name: str | None, preprocess: str | None) -> Extractor:
         shown = KNOWN if known else path.name
         return Extractor(shown, file_sha256(path), None, network.preprocess, FEATURES, network)
     if preprocess is not None:
-        raise LangevinError(f"expected ResNet-50 weights for --preprocess {preprocess}, got {name}, "
-                            f"which says itself how it wants pictures; leave --preprocess out")
+        raise LangevinError(f"expected ResNet-50 weights for --preprocess {preprocess}, got "
+                            f"{name}, which says itself how it wants pictures; leave --preprocess out")
     own = ImageNetwork(str(name))
     shown = Path(str(name)).name if Path(str(name)).is_dir() else str(name)
     return Extractor(shown, own.sha256, own.config_sha256, own.preprocess, own.width, own)

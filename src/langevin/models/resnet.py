@@ -2,10 +2,10 @@
 
 Two lineages share these names and differ in three things, which the weights do not tell:
 
-| | pictures | stride 2 of layers 2-4 sits on | batch-norm ε |
+| | pictures | stride 2 of layers 2-4 on | batch-norm ε |
 |---|---|---|---|
-| "caffe" (the original, and Keras) | blue-green-red minus means, squashed | the first 1×1 convolution | 1.001·10⁻⁵ |
-| "torchvision" | ImageNet scaling, middle of the picture | the 3×3 convolution | 10⁻⁵ |
+| "caffe" (original, Keras) | blue-green-red minus means, squashed | the first 1×1 | 1.001·10⁻⁵ |
+| "torchvision" | ImageNet scaling, middle of the picture | the 3×3 | 10⁻⁵ |
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ class ResNet50(nn.Module):
 
 
 def load_resnet50(path: Path, *, preprocess: str = "caffe") -> ResNet50:
-    """The network with the weights of an `.npz` or `.safetensors` file, in evaluation mode, float32.
+    """The network with the weights of an `.npz` or `.safetensors` file, in evaluation mode,
+    float32.
 
     `preprocess` names the lineage. A classifier head is not read.
     """

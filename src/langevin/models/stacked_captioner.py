@@ -13,7 +13,7 @@ from .stacked import STEPS, StackedEmbedding, StackedLinear, StackedRecurrent, p
 
 
 class StackedCaptioner:
-    """The methods of `Captioner` in evaluation mode, with an axis of samples in front of what they return."""
+    """The methods of `Captioner` in evaluation mode; what they return has samples in front."""
 
     def __init__(self, model: Captioner, weights: Mapping[str, Tensor]) -> None:
         self.image_as, self.hidden_size = model.image_as, model.hidden_size
@@ -46,7 +46,9 @@ class StackedCaptioner:
             inputs = product(x, w, b)
             if number == 0:
                 inputs = inputs.index_select(1, rows)
-            state = STEPS[self.recurrent.cell](inputs, u, c, tuple(part[:, 0] for part in carry[number]))
+            state = STEPS[self.recurrent.cell](
+                inputs, u, c, tuple(part[:, 0] for part in carry[number])
+            )
             after.append(tuple(part[:, None] for part in state))
             x = state[0]
         return self.output(x), after

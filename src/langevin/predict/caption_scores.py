@@ -1,4 +1,4 @@
-"""BLEU, METEOR, ROUGE-L and CIDEr of a run on one of its splits: of the averaged model and of the last sample."""
+"""BLEU, METEOR, ROUGE-L and CIDEr of a run on a split: of the average and of the last sample."""
 
 from __future__ import annotations
 
@@ -20,14 +20,21 @@ from .results import CaptionMetrics
 
 
 def check_request(
-    run: Path, out: Path, search: BeamSettings, *, text: Path | None = None, mc_dropout: int | None = None,
+    run: Path,
+    out: Path,
+    search: BeamSettings,
+    *,
+    text: Path | None = None,
+    mc_dropout: int | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Refuse what `caption_metrics` could not do after an evaluation, before that takes its time."""
+    """Refuse early what `caption_metrics` could not do after an evaluation."""
     open_as(CaptionPosterior, run)
     search.check()
     if text is not None:
-        raise LangevinError(f"expected --captions of one of the run's splits, got --text {text} too; leave one out")
+        raise LangevinError(
+            f"expected --captions of one of the run's splits, got --text {text} too; leave one out"
+        )
     refuse_masks(mc_dropout)
     check_target(out, overwrite=overwrite)
 
@@ -35,8 +42,8 @@ def check_request(
 def refuse_masks(mc_dropout: int | None) -> None:
     if mc_dropout:
         raise LangevinError(
-            f"expected captions of stored samples, got {mc_dropout} masks of Monte-Carlo dropout; leave --mc-dropout "
-            f"or --captions out"
+            f"expected captions of stored samples, got {mc_dropout} masks of Monte-Carlo dropout; "
+            f"leave --mc-dropout or --captions out"
         )
 
 
@@ -44,26 +51,41 @@ def check_target(out: Path, *, overwrite: bool) -> None:
     """Refuse files that could not be written, or must not be."""
     try:
         if out.is_dir() or out.name == "..":
-            raise LangevinError(f"expected a file for the captions, got the folder {out}; name a file in it")
+            raise LangevinError(
+                f"expected a file for the captions, got the folder {out}; name a file in it"
+            )
         for path in files_of(out).values():
             if path.is_dir():
-                raise LangevinError(f"expected a place for the captions at {path}, got a folder; choose another file")
+                raise LangevinError(
+                    f"expected a place for the captions at {path}, got a folder; choose another "
+                    f"file"
+                )
             if path.exists() and not overwrite:
-                raise LangevinError(f"{path} exists; choose another file for --captions or allow --overwrite")
+                raise LangevinError(
+                    f"{path} exists; choose another file for --captions or allow --overwrite"
+                )
         above = next(folder for folder in out.absolute().parents if folder.exists())
         if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
-            raise LangevinError(f"expected a place for {out}, got {above}, which cannot be written to; choose another")
+            raise LangevinError(
+                f"expected a place for {out}, got {above}, which cannot be written to; choose "
+                f"another"
+            )
     except OSError as error:
-        raise LangevinError(f"cannot write {out}: {error.strerror}; choose another file for --captions") from None
+        raise LangevinError(
+            f"cannot write {out}: {error.strerror}; choose another file for --captions"
+        ) from None
 
 
 def files_of(out: Path) -> dict[str, Path]:
-    """Where the captions of each model go: to the file named, and those of the last sample beside it."""
+    """Where captions go: to the file named, and those of the last sample beside it."""
     return {"averaged": out, "last": out.with_name(f"{out.stem}-last{out.suffix}")}
 
 
 def caption_metrics(
-    captioner: CaptionPosterior, split: str, search: BeamSettings, out: Path,
+    captioner: CaptionPosterior,
+    split: str,
+    search: BeamSettings,
+    out: Path,
     progress: Progress = SILENT,
 ) -> CaptionMetrics:
     """COCO's metrics of the captions of a split by the last sample and by the average.
@@ -75,21 +97,29 @@ def caption_metrics(
     models = {"averaged": captioner.draws, "last": captioner.draws[-1:]}
     scores = score_models(captioner, split, models, search, files, progress)
     return CaptionMetrics(
-        last=scores["last"].metrics, averaged=scores["averaged"].metrics,
-        files={kind: str(path) for kind, path in files.items()}, **facts_of(scores, search),
+        last=scores["last"].metrics,
+        averaged=scores["averaged"].metrics,
+        files={kind: str(path) for kind, path in files.items()},
+        **facts_of(scores, search),
     )
 
 
 def score_models(
-    run: CaptionPosterior, split: str, models: Mapping[str, list[Sample]], search: BeamSettings, files: Mapping[str, Path],
+    run: CaptionPosterior,
+    split: str,
+    models: Mapping[str, list[Sample]],
+    search: BeamSettings,
+    files: Mapping[str, Path],
     progress: Progress = SILENT,
 ) -> dict[str, CocoScores]:
-    """Caption a split with the average of some samples, for each of several such models, and score the captions."""
+    """Caption a split by each of several models, which average some samples, and score these."""
     task = run.data
     assert isinstance(task, CaptionTask)
     names = task.images.get(split)
     if names is None:
-        raise LangevinError(f"--captions needs one of the run's splits, {', '.join(task.images)}; leave --text out")
+        raise LangevinError(
+            f"--captions needs one of the run's splits, {', '.join(task.images)}; leave --text out"
+        )
     advance = progress.begin(len(models) * len(names))
     features = task.features.take(torch.tensor([task.features.rows[name] for name in names]))
     captions = {}
@@ -110,8 +140,11 @@ def score_models(
 def facts_of(scores: Mapping[str, CocoScores], search: BeamSettings) -> dict[str, Any]:
     """How the captions were made and scored."""
     return {
-        "beam": search.beam, "length_power": search.length_power, "max_length": search.max_length,
-        "tokenizer": " and ".join(dict.fromkeys(own.tokenizer for own in scores.values())), "notes": notes(scores),
+        "beam": search.beam,
+        "length_power": search.length_power,
+        "max_length": search.max_length,
+        "tokenizer": " and ".join(dict.fromkeys(own.tokenizer for own in scores.values())),
+        "notes": notes(scores),
     }
 
 
@@ -130,5 +163,8 @@ def notes_of(scores: CocoScores) -> list[str]:
     missing: dict[str, list[str]] = {}
     for metric, why in scores.missing.items():
         missing.setdefault(why, []).append(metric)
-    said = [f"{', '.join(own)} {'is' if len(own) == 1 else 'are'} missing: {why}" for why, own in missing.items()]
+    said = [
+        f"{', '.join(own)} {'is' if len(own) == 1 else 'are'} missing: {why}"
+        for why, own in missing.items()
+    ]
     return [*said, *scores.notes]

@@ -31,7 +31,7 @@ from .caption_reader import CaptionReader
 from .results import Caption, PictureCaptions, SampleCaption, WordScore
 
 IMAGES_AT_ONCE = 32
-"""Images of one beam search. More make larger products and hold more: S × images × beam × vocabulary numbers."""
+"""Images of one beam search. More hold more: S × images × beam × vocabulary numbers."""
 ROWS_AT_ONCE = 320
 """Images × beam of one search, at most, so that a wide beam does not fill the memory."""
 
@@ -87,12 +87,16 @@ class CaptionPosterior(Posterior):
         if "extractor" in self.facts:
             expect_same(found, self.facts["extractor"])
         if found.width != self.width:
-            raise LangevinError(f"the model takes {self.width} features an image, {found.name} "
-                                f"makes {found.width}; name the network that made the training "
-                                f"features by --extractor")
+            raise LangevinError(
+                f"the model takes {self.width} features an image, {found.name} "
+                f"makes {found.width}; name the network that made the training "
+                f"features by --extractor"
+            )
 
     def see(
-        self, pictures: Sequence[Any], extractor: Extractor | None = None,
+        self,
+        pictures: Sequence[Any],
+        extractor: Extractor | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> ImageFeatures:
         """Features of pictures: files, or arrays [height, width, 3] of 0 to 255."""
@@ -106,7 +110,11 @@ class CaptionPosterior(Posterior):
         return ImageFeatures(names, torch.stack(rows), "the pictures")
 
     def caption(
-        self, images: Any, *, beam: int = 5, length_power: float = BeamSettings.length_power,
+        self,
+        images: Any,
+        *,
+        beam: int = 5,
+        length_power: float = BeamSettings.length_power,
         max_length: int = BeamSettings.max_length,
     ) -> list[Caption]:
         """The best caption of each image, with its uncertainty.
@@ -114,8 +122,9 @@ class CaptionPosterior(Posterior):
         Images are files, arrays of 0 to 255 [height, width, 3] (whole numbers), or rows of features
         [images, width] of the network that made those of the training.
         """
-        found = self.describe(self.as_features(images), BeamSettings(beam, 1, length_power,
-                                                                     max_length))
+        found = self.describe(
+            self.as_features(images), BeamSettings(beam, 1, length_power, max_length)
+        )
         return [picture.captions[0] for picture in found]
 
     def as_features(self, images: Any) -> ImageFeatures:
@@ -133,7 +142,10 @@ class CaptionPosterior(Posterior):
         return ImageFeatures([str(n) for n in range(len(values))], values, "the features given")
 
     def describe(
-        self, features: ImageFeatures, search: BeamSettings, per_sample: int = 0,
+        self,
+        features: ImageFeatures,
+        search: BeamSettings,
+        per_sample: int = 0,
         advance: Callable[[], None] = lambda: None,
     ) -> list[PictureCaptions]:
         """The best captions of each image and, if asked for, those of some single samples."""
@@ -147,15 +159,24 @@ class CaptionPosterior(Posterior):
             row = values[number].expand(len(captions), -1)
             each = word_log_probs(self.ensemble, self.vocabulary, row, captions)
             singles = [
-                SampleCaption(sample.chain, sample.step, sentence(self.vocabulary, c), c.log_prob, c.score)
-                for sample, own in zip(shown, alone, strict=True) for c in own[number]
+                SampleCaption(
+                    sample.chain, sample.step, sentence(self.vocabulary, c), c.log_prob, c.score
+                )
+                for sample, own in zip(shown, alone, strict=True)
+                for c in own[number]
             ]
-            best = [with_spread(self.vocabulary, c, log_p) for c, log_p in zip(captions, each, strict=True)]
+            best = [
+                with_spread(self.vocabulary, c, log_p)
+                for c, log_p in zip(captions, each, strict=True)
+            ]
             pictures.append(PictureCaptions(name, tuple(best), tuple(singles)))
         return pictures
 
     def search(
-        self, features: Tensor, search: BeamSettings, samples: Iterable[Sample] | None = None,
+        self,
+        features: Tensor,
+        search: BeamSettings,
+        samples: Iterable[Sample] | None = None,
         advance: Callable[[], None] = lambda: None,
     ) -> list[list[Hypothesis]]:
         """The best captions of each image by the average of these samples (None: of all)."""
@@ -176,10 +197,16 @@ def is_picture(value: Any) -> bool:
 
 @torch.no_grad()
 def search_captions(
-    reader: Reader, vocabulary: Vocabulary, features: Tensor, search: BeamSettings,
+    reader: Reader,
+    vocabulary: Vocabulary,
+    features: Tensor,
+    search: BeamSettings,
     advance: Callable[[], None] = lambda: None,
 ) -> list[list[Hypothesis]]:
-    """The best captions of each image, [images, width] → best first. `advance` is called after each image."""
+    """The best captions of each image, [images, width] → best first.
+
+    `advance` is called after each image.
+    """
     search.check()
     found = []
     for some in torch.split(features, search.images_at_once):
@@ -192,7 +219,10 @@ def search_captions(
 def search_some(
     reader: Reader, vocabulary: Vocabulary, features: Tensor, search: BeamSettings
 ) -> list[list[Hypothesis]]:
-    """One beam search over these images. `<start>` and `<unk>` are never written; nobody gets their probability."""
+    """One beam search over these images.
+
+    `<start>` and `<unk>` are never written; nobody gets their probability.
+    """
     numbers = vocabulary.numbers
     never = torch.tensor([numbers[START], numbers[UNKNOWN]])
 
@@ -206,8 +236,14 @@ def search_some(
 
     reader.begin(len(features), features)
     return beam_search(
-        next_words(), step, reader.take, end=numbers[END], beam=search.beam, top=search.top,
-        alpha=search.length_power, max_length=search.max_length,
+        next_words(),
+        step,
+        reader.take,
+        end=numbers[END],
+        beam=search.beam,
+        top=search.top,
+        alpha=search.length_power,
+        max_length=search.max_length,
     )
 
 
@@ -215,15 +251,23 @@ def search_some(
 def word_log_probs(
     ensemble: Ensemble, vocabulary: Vocabulary, features: Tensor, captions: list[Hypothesis]
 ) -> list[Tensor]:
-    """log p of each word of each caption (its end last) under every sample: one [S, words] for each row of features."""
+    """log p of each word of each caption (its end last) under every sample.
+
+    One [S, words] for each row of features.
+    """
     start, end = vocabulary.numbers[START], vocabulary.numbers[END]
     longest = 1 + max(len(caption.tokens) for caption in captions)
-    rows = [[start, *caption.tokens, *[end] * (longest - len(caption.tokens))] for caption in captions]
+    rows = [
+        [start, *caption.tokens, *[end] * (longest - len(caption.tokens))] for caption in captions
+    ]
     device = next(ensemble.model.parameters()).device
     tokens = torch.tensor(rows, device=device)
     each = ensemble.score(features.to(device), tokens[:, :-1], targets=tokens[:, 1:]).each
     assert each is not None
-    return [scored[:, : len(c.tokens) + 1].cpu() for scored, c in zip(each.unbind(1), captions, strict=True)]
+    return [
+        scored[:, : len(c.tokens) + 1].cpu()
+        for scored, c in zip(each.unbind(1), captions, strict=True)
+    ]
 
 
 def sentence(vocabulary: Vocabulary, caption: Hypothesis) -> str:
@@ -237,7 +281,10 @@ def with_spread(vocabulary: Vocabulary, caption: Hypothesis, each: Tensor) -> Ca
     p, whole = each.double().exp(), each.double().sum(1)
     scored = zip(words, p.mean(0).tolist(), p.std(0, correction=spread).tolist(), strict=True)
     return Caption(
-        sentence(vocabulary, caption), caption.log_prob, caption.score,
-        log_p_std=whole.std(correction=spread).item(), log_p_parts=tuple(whole.tolist()),
+        sentence(vocabulary, caption),
+        caption.log_prob,
+        caption.score,
+        log_p_std=whole.std(correction=spread).item(),
+        log_p_parts=tuple(whole.tolist()),
         words=tuple(WordScore(*word) for word in scored),
     )

@@ -1,8 +1,9 @@
-"""BLEU, METEOR, ROUGE-L and CIDEr of captions by the COCO evaluation code (`pycocoevalcap`), and its results file.
+"""BLEU, METEOR, ROUGE-L and CIDEr of captions by the COCO evaluation code (`pycocoevalcap`), and
+its results file.
 
-METEOR and COCO's tokeniser (Stanford's PTB tokeniser) are Java programs. Without a working Java the other metrics are
-still computed, on words told apart by white space; the result says so, because the numbers then differ a little.
-Without the package there are none, and the result says why.
+METEOR and COCO's tokeniser (Stanford's PTB tokeniser) are Java programs. Without a working Java the
+other metrics are still computed, on words told apart by white space; the result says so, because
+the numbers then differ a little. Without the package there are none, and the result says why.
 """
 
 from __future__ import annotations
@@ -21,11 +22,16 @@ from .java import JavaFailed, Lines, meteor_score, ptb_tokens
 METRICS = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")
 
 GET_JAVA = (
-    "install a Java runtime, version 8 or later (Debian and Ubuntu: apt install default-jre-headless; elsewhere: "
-    "https://adoptium.net), and see that `java -version` runs"
+    "install a Java runtime, version 8 or later (Debian and Ubuntu: apt install "
+    "default-jre-headless; elsewhere: https://adoptium.net), and see that `java -version` runs"
 )
 
-SCORERS = {"Bleu": "bleu.bleu", "Rouge": "rouge.rouge", "Cider": "cider.cider", "Meteor": "meteor.meteor"}
+SCORERS = {
+    "Bleu": "bleu.bleu",
+    "Rouge": "rouge.rouge",
+    "Cider": "cider.cider",
+    "Meteor": "meteor.meteor",
+}
 """Classes of the COCO code and their modules."""
 
 
@@ -37,17 +43,19 @@ class CocoScores:
     missing: dict[str, str]
     """Metric → why it is not there and how to get it."""
     tokenizer: str
-    """"ptb": COCO's own. "plain": lower case, split at white space, COCO's punctuation marks left out. "none": without
-    the package."""
+    """"ptb": COCO's own. "plain": lower case, split at white space, COCO's punctuation marks left
+    out. "none": without the package."""
     notes: tuple[str, ...]
     """What a reader of the numbers must know; empty if they are what the COCO server would give."""
 
 
-def evaluate_captions(references: Mapping[Any, Sequence[str]], captions: Mapping[Any, str]) -> CocoScores:
+def evaluate_captions(
+    references: Mapping[Any, Sequence[str]], captions: Mapping[Any, str]
+) -> CocoScores:
     """Score one caption per image against the references of the same images.
 
-    CIDEr weighs words by how many of *these* images have them in a reference: it means something over a whole test
-    set, little over a handful of images, and is 0 for a single one.
+    CIDEr weighs words by how many of *these* images have them in a reference: it means something
+    over a whole test set, little over a handful of images, and is 0 for a single one.
     """
     names = _matched(references, captions)
     try:
@@ -65,16 +73,26 @@ def evaluate_captions(references: Mapping[Any, Sequence[str]], captions: Mapping
     except JavaFailed as problem:
         told, given, tokenizer = plain_tokens(told, marks), plain_tokens(given, marks), "plain"
         missing["meteor"] = f"METEOR is a Java program: {problem}; {GET_JAVA}"
-        notes = (f"plain tokeniser in place of COCO's, which needs Java too ({problem}): the numbers differ a little",)
+        notes = (
+            f"plain tokeniser in place of COCO's, which needs Java too ({problem}): the numbers "
+            f"differ a little",
+        )
     if not any(line for lines in told for line in lines):
-        raise LangevinError("expected references with words in them, got none but empty ones; check the caption file")
+        raise LangevinError(
+            "expected references with words in them, got none but empty ones; check the caption "
+            "file"
+        )
     metrics = _scores(scorers, dict(enumerate(told)), dict(enumerate(given)))
     if tokenizer == "ptb":
         try:
             metrics["meteor"] = meteor_score(scorers["Meteor"], told, given)
         except JavaFailed as problem:
-            missing["meteor"] = f"Java runs, but METEOR does not: {problem}; it wants 2 GB of memory"
-    return CocoScores({name: metrics[name] for name in METRICS if name in metrics}, missing, tokenizer, notes)
+            missing["meteor"] = (
+                f"Java runs, but METEOR does not: {problem}; it wants 2 GB of memory"
+            )
+    return CocoScores(
+        {name: metrics[name] for name in METRICS if name in metrics}, missing, tokenizer, notes
+    )
 
 
 def write_coco_results(path: Path, captions: Mapping[Any, str]) -> None:
@@ -83,20 +101,25 @@ def write_coco_results(path: Path, captions: Mapping[Any, str]) -> None:
     write_atomic(path, (json.dumps(rows, ensure_ascii=False, indent=0) + "\n").encode())
 
 
-def _matched(references: Mapping[Any, Sequence[str]], captions: Mapping[Any, str]) -> list[Hashable]:
+def _matched(
+    references: Mapping[Any, Sequence[str]], captions: Mapping[Any, str]
+) -> list[Hashable]:
     """The images in the order of the references, each with a caption and at least one reference."""
     if not references:
         raise LangevinError("expected captions of at least one image, got none")
     for problem, names in (
         ("have no caption", references.keys() - captions.keys()),
         ("have a caption and no references", captions.keys() - references.keys()),
-        ("have an empty list of references", {name for name, told in references.items() if not len(told)}),
+        (
+            "have an empty list of references",
+            {name for name, told in references.items() if not len(told)},
+        ),
     ):
         if names:
             example = min(names, key=str)
             raise LangevinError(
-                f"expected one caption and at least one reference for each image, got {len(names)} images that "
-                f"{problem} (one is {example}); score the images that have both"
+                f"expected one caption and at least one reference for each image, got "
+                f"{len(names)} images that {problem} (one is {example}); score the images that have both"
             )
     return list(references)
 
@@ -107,10 +130,15 @@ def _from_package(module: str, name: str) -> Any:
 
 def plain_tokens(captions: Sequence[Sequence[str]], marks: frozenset[str]) -> Lines:
     """Lower case, split at white space, without the punctuation marks that COCO leaves out."""
-    return [[" ".join(w for w in line.lower().split() if w not in marks) for line in lines] for lines in captions]
+    return [
+        [" ".join(w for w in line.lower().split() if w not in marks) for line in lines]
+        for lines in captions
+    ]
 
 
-def _scores(scorers: Mapping[str, Any], told: dict[int, list[str]], given: dict[int, list[str]]) -> dict[str, float]:
+def _scores(
+    scorers: Mapping[str, Any], told: dict[int, list[str]], given: dict[int, list[str]]
+) -> dict[str, float]:
     bleu, _ = scorers["Bleu"](4).compute_score(told, given, verbose=0)
     metrics = {f"bleu_{n + 1}": float(value) for n, value in enumerate(bleu)}
     for name in ("Rouge", "Cider"):

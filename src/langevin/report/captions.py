@@ -9,9 +9,13 @@ from .terminal import table
 
 
 def caption_table(picture: PictureCaptions, samples: int, *, chains: bool = False) -> Group:
-    """A line for each caption of the averaged model and of each single sample that was asked for."""
+    """A line for each caption of the average, and of each single sample that was asked for."""
     rows = [
-        (f"average of {samples}" if not rank else "", c.caption, f"{c.log_p:.2f} ± {c.log_p_std:.2f}")
+        (
+            f"average of {samples}" if not rank else "",
+            c.caption,
+            f"{c.log_p:.2f} ± {c.log_p_std:.2f}",
+        )
         for rank, c in enumerate(picture.captions)
     ]
     named = set[tuple[int, int]]()

@@ -1,4 +1,4 @@
-"""Image captioning: the likelihood of each word of each caption, given the image and the words before."""
+"""Image captioning: the likelihood of each word, given the image and the words before."""
 
 from __future__ import annotations
 
@@ -43,22 +43,26 @@ class CaptionTask:
 
         loss_b = Σ_{w∈b} −log p(w) / (N/B),     N words and B batches in an epoch,
 
-    not the mean over its own words: then the mean of loss_b over the batches of an epoch is the mean over all words
-    and the gradient of a random batch is an unbiased estimate of its gradient, as the samplers assume.
+    not the mean over its own words: then the mean of loss_b over the batches of an epoch is the
+    mean over all words and the gradient of a random batch is an unbiased estimate of its gradient,
+    as the samplers assume.
     """
 
     name, score, carries = "caption", "nll", False
     unit, in_order = "word", True
 
     def __init__(
-        self, recipe: Recipe, vocabulary: Vocabulary | None = None,
+        self,
+        recipe: Recipe,
+        vocabulary: Vocabulary | None = None,
         facts: dict[str, Any] | None = None,
     ) -> None:
         data = recipe.data
         assert isinstance(data, CaptionData)
         if recipe.model.bidirectional:
-            raise LangevinError("a captioner reads forward only, got bidirectional=true; remove it "
-                                "from the recipe")
+            raise LangevinError(
+                "a captioner reads forward only, got bidirectional=true; remove it from the recipe"
+            )
         self.recipe = recipe
         self.captions, self.features = open_pictures(data, facts)
         sha256 = joint_sha256(self.captions, self.features)
@@ -79,8 +83,11 @@ class CaptionTask:
         self.training = Buckets(lengths, data.batch_size, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.evaluated["train"].words, len(self.training)
         self.facts = {
-            "data_sha256": sha256, "num_data": self.num_data, "feature_width": self.features.width,
-            "vocabulary": len(self.vocabulary), "left_out": left_out,
+            "data_sha256": sha256,
+            "num_data": self.num_data,
+            "feature_width": self.features.width,
+            "vocabulary": len(self.vocabulary),
+            "left_out": left_out,
             "split_sizes": {split: len(names) for split, names in self.images.items()},
         }
         if self.features.extractor is not None:
@@ -95,8 +102,12 @@ class CaptionTask:
     def say_splits(self, left_out: int) -> None:
         """What a new run is told of its images."""
         if left_out:
-            log.info("%d of %d images have no features in %s and are left out (allow_missing)",
-                     left_out, left_out + sum(map(len, self.images.values())), self.features.source)
+            log.info(
+                "%d of %d images have no features in %s and are left out (allow_missing)",
+                left_out,
+                left_out + sum(map(len, self.images.values())),
+                self.features.source,
+            )
         if self.captions.made:
             log.info("images: %s", self.captions.describe())
 
@@ -115,18 +126,18 @@ class CaptionTask:
         return CaptionSet.build(names, captions, self.features, self.vocabulary)
 
     def add_file(self, path: Path) -> str:
-        """Offer other captions of images that have features, in either format, as the split "file"."""
+        """Offer other captions of images that have features as the split "file"."""
         texts = parse_captions(path, open_text(path).read()).texts
         missing = self.features.missing(texts)
         if missing:
             raise LangevinError(
-                f"{len(missing)} of {len(texts)} images of {path} have no features in {self.features.source}, first "
-                f"{missing[0]!r}; add their features or remove their captions"
+                f"{len(missing)} of {len(texts)} images of {path} have no features in "
+                f"{self.features.source}, first {missing[0]!r}; add their features or remove their captions"
             )
         if not any(words_of(text, "plain") for captions in texts.values() for text in captions):
             raise LangevinError(
-                f"expected captions with words in {path}, got none in the captions of {len(texts)} images; pass "
-                f"captions of letters or digits"
+                f"expected captions with words in {path}, got none in the captions of "
+                f"{len(texts)} images; pass captions of letters or digits"
             )
         self.images["file"] = list(texts)
         self.evaluated["file"] = self.caption_set(list(texts), Captions(texts, {}, ""))
@@ -146,7 +157,9 @@ class CaptionTask:
     def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
         """Mean over the words of the epoch's batches: a batch counts by its words."""
         logits, words, _ = self.logits(model, self.training_batch(epoch, index), None)
-        return cross_entropy(logits, words, len(words) * self.batches_per_epoch / self.num_data), None
+        return cross_entropy(
+            logits, words, len(words) * self.batches_per_epoch / self.num_data
+        ), None
 
     def training_batch(self, epoch: int, index: int) -> Batch:
         return astuple(self.evaluated["train"].take(self.training.batch(epoch, index)))
@@ -201,7 +214,7 @@ class CaptionTask:
         return f"{self.vocabulary.tokens[word]!r} of {image}, word {place + 1:,}"
 
     def scores(self, log_probs: Tensor, split: str) -> Scores:
-        """Mean negative log-likelihood per word in nats (ends of captions included), and its exponential."""
+        """Mean nll of a word in nats (ends of captions included), and its exponential."""
         nll = -log_probs.double().mean().item()
         return Scores(nll, log_probs.numel(), perplexity=math.exp(min(nll, 700.0)))
 
@@ -219,8 +232,16 @@ def build_captioner(recipe: Recipe, width: int, vocabulary: int) -> Captioner:
     """The model of a recipe with its first weights; a sample brings the centre of its features."""
     m = recipe.model
     model = Captioner(
-        width, vocabulary, cell=m.cell, embed=m.embed or m.hidden, hidden=m.hidden, layers=m.layers, dropout=m.dropout,
-        dropout_kind=m.dropout_kind, tied=m.tied, image_as=m.image_as,
+        width,
+        vocabulary,
+        cell=m.cell,
+        embed=m.embed or m.hidden,
+        hidden=m.hidden,
+        layers=m.layers,
+        dropout=m.dropout,
+        dropout_kind=m.dropout_kind,
+        tied=m.tied,
+        image_as=m.image_as,
     )
     initialise(model, m.init, m.init_scale, m.forget_bias, recipe.run.seed)
     return model

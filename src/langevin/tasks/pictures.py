@@ -37,8 +37,10 @@ def open_pictures(
     features, damaged = features_of_pictures(
         found.paths, extractor, skip_damaged=data.allow_missing, progress=progress
     )
-    reasons = {"no words in their captions": captions.bare, "no picture": found.missing,
-               "a damaged picture": damaged, "pictures without captions": found.unnamed}  # fmt: skip
+    reasons = {
+        "no words in their captions": captions.bare, "no picture": found.missing,
+        "a damaged picture": damaged, "pictures without captions": found.unnamed,
+    }  # fmt: skip
     for reason, names in reasons.items() if say else ():
         if names:
             log.warning("left out, %s: %d (%s)", reason, len(names), name_some(names))
