@@ -10,6 +10,7 @@ import langevin
 from langevin.cli.train_captions import CaptionOptions
 from langevin.data.features import read_features
 from langevin.recipe import load_recipe
+from langevin.store.check import check_folder
 from langevin.store.folder import RunFolder
 from langevin.training.chains import start_chains
 from langevin.training.session import resume, start
@@ -195,6 +196,19 @@ def test_what_does_not_fit_is_refused_or_left_out(own, cli, spoil, message):
     assert "left out, " in told
     facts = RunFolder(own / "run").facts
     assert sum(facts["split_sizes"].values()) == COUNT - 1
+
+
+def test_features_that_were_changed_are_refused(trained, tmp_path, cli):
+    shutil.copytree(trained / "run", tmp_path / "run")
+    path = tmp_path / "run" / "features.safetensors"
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    code, _, told = cli("evaluate", tmp_path / "run")
+    assert code == 2
+    assert "expected the features that this run learnt from" in told
+    assert not next(f for f in check_folder(tmp_path / "run") if f.file == path.name).sound
+    assert all(finding.sound for finding in check_folder(trained / "run"))
 
 
 @pytest.mark.parametrize("name", ["../secret.png", "/etc/passwd", "inner/../../secret.png"])

@@ -86,6 +86,14 @@ def test_fewer_sentences_are_passed_over_more_often(tmp_path):
     assert fit_recipe(load_recipe("classify-words", [f"corpus={path}", "epochs=3"])).run.epochs == 3
 
 
-def test_by_size_is_not_for_captions():
-    with pytest.raises(LangevinError, match="by_size is for texts and sentences, got a recipe for"):
-        fit_recipe(load_recipe("flickr8k-psgld", ["by_size=true"]))
+def test_few_captions_are_passed_over_more_often(tmp_path):
+    epochs = {}
+    for count in (60, 6000):
+        path = tmp_path / f"{count}.csv"
+        rows = [f"{number // 2}.jpg,A dog runs {number}" for number in range(count)]
+        path.write_text("\n".join(["image,caption", *rows]))
+        recipe = fit_recipe(load_recipe("captions", [f"corpus={path}"]))
+        epochs[count] = recipe.run.epochs
+        assert not recipe.run.by_size
+    assert epochs == {60: 40, 6000: round(1200 / (2 * 2400 // 64))}
+    assert fit_recipe(load_recipe("captions", [f"corpus={path}", "epochs=3"])).run.epochs == 3

@@ -32,7 +32,7 @@ def images_with_features(
             raise LangevinError(
                 f"{len(missing)} of {len(names)} images of the {split} split have no features in "
                 f"{features.source}, first {first!r}; add their features, or leave them out by "
-                f"allow_missing=true"
+                f"--skip-damaged"
             )
     return found
 

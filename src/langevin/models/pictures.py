@@ -7,6 +7,8 @@ of these files. Whoever is interrupted goes on there.
 from __future__ import annotations
 
 import hashlib
+import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -25,6 +27,9 @@ from .state_cache import StateCache
 
 KEPT_AT_ONCE, AT_ONCE = 256, 16
 """Pictures whose features are kept together, and those that go through the network together."""
+SAID_AFTER = 20.0
+"""Seconds of computing after which the log says how far it is."""
+log = logging.getLogger("langevin")
 
 
 def features_of_pictures(
@@ -38,13 +43,14 @@ def features_of_pictures(
     cache, advance = cache or cache_of_states(), progress.begin(len(paths), "pictures")
     pieces, damaged = list[Tensor](), dict[str, str]()
     expect_pillow()
-    names = list(paths)
+    names, started = list(paths), time.monotonic()
     for start in range(0, len(names), KEPT_AT_ONCE):
         files = [paths[name] for name in names[start : start + KEPT_AT_ONCE]]
         piece = kept_features(files, extractor, cache, advance)
         for number in piece.isnan().any(1).nonzero().flatten().tolist():
             damaged[names[start + number]] = why_damaged(files[number], extractor)
         pieces.append(piece)
+        say_progress(started, start + len(files), len(names))
     if damaged and (not skip_damaged or len(damaged) == len(paths)):
         first = next(iter(damaged))
         raise LangevinError(
@@ -56,6 +62,14 @@ def features_of_pictures(
     kept = [name for name in names if name not in damaged]
     found = ImageFeatures(kept, values, "the pictures", extractor=extractor.facts())
     return found, damaged
+
+
+def say_progress(started: float, done: int, total: int) -> None:
+    """In a log, for those who see no bar; nothing of what was in the cache or takes no time."""
+    passed = time.monotonic() - started
+    if passed > SAID_AFTER and done < total:
+        left = passed * (total - done) / done
+        log.info("features of %d of %d pictures, about %.0f minutes left", done, total, left / 60)
 
 
 def name_some(names: Iterable[str], most: int = 5) -> str:

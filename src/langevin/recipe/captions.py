@@ -10,6 +10,16 @@ from .base import Table
 from .sentences import whole_path
 
 
+STEPS, FEWEST_EPOCHS, MOST_EPOCHS = 1200, 5, 40
+"""Of training, where the recipe leaves epochs out."""
+
+
+def epochs_of_captions(captions: int, batch_size: int) -> int:
+    """Passes over so many training captions: fewer captions are passed over more often."""
+    batches = max(1, captions // batch_size)
+    return min(MOST_EPOCHS, max(FEWEST_EPOCHS, round(STEPS / batches)))
+
+
 class CaptionData(Table):
     """Which captions and pictures, or features of these, their splits, vocabulary, and batches."""
 

@@ -136,7 +136,7 @@ class Run(Table):
     )
     by_size: bool = Field(
         False, description="keys that are left out follow from the size of a text, epochs from the number of "
-        "sentences; 'langevin show' tells them"
+        "sentences or captions; 'langevin show' tells them"
     )
     minutes: float | None = Field(
         None, gt=0, le=LONGEST, description="of training at most; the run keeps the epochs that fit into them"

@@ -20,6 +20,7 @@ from .folder import (
     CHECKPOINT,
     COLLECTION,
     DECISIONS,
+    FEATURES,
     GENERATED,
     MARKER,
     ORIGIN,
@@ -33,6 +34,7 @@ from .linear_members import POOL, read_linear_members
 from .lock import LOCK
 from .manifest import Marker
 from .members import COUNTS, MEMBERS, read_members
+from .own_features import read_own_features
 from .records import BRING_BACK, read_record, read_sealed
 from .replacement import CARD, CONFIG, FILES, foreign_in, kind_of
 from .samples import SampleStore, damage
@@ -76,6 +78,7 @@ def check_run(folder: RunFolder) -> list[FileFinding]:
         CHECKPOINT: lambda: load_checkpoint(inside(path, CHECKPOINT)),
         POOL: lambda: read_linear_members(path),
         PLATEAU: lambda: load_checkpoint(inside(path, PLATEAU)),
+        FEATURES: lambda: read_own_features(path, folder.facts),
     }
     findings += [try_read(name, lambda read=read: note(read()))  # type: ignore[misc]
                  for name, read in readers.items() if os.path.lexists(path / name)]

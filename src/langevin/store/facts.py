@@ -77,6 +77,7 @@ class ExtractorFacts(BaseModel):
 class CaptionFacts(DataFacts):
     feature_width: Width
     extractor: ExtractorFacts | None = None
+    features_sha256: str | None = None
 
 
 FACTS: dict[str, type[DataFacts]] = {"classify": SentenceFacts, "caption": CaptionFacts}

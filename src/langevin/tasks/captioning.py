@@ -27,6 +27,7 @@ from ..models.softmax import cross_entropy
 from ..posterior.scores import Scores
 from ..recipe import CaptionData, Recipe
 from ..store.folder import FEATURES
+from ..store.own_features import refuse_changed_features
 from .base import Batch, Carry, refuse_changed_data
 from .items import CaptionItems
 from .pictures import open_pictures
@@ -65,6 +66,7 @@ class CaptionTask:
             )
         self.recipe = recipe
         self.captions, self.features = open_pictures(data, facts)
+        refuse_changed_features(self.features, facts)
         sha256 = joint_sha256(self.captions, self.features)
         refuse_changed_data(data.corpus, sha256, facts)
         self.images = images_with_features(
@@ -91,7 +93,8 @@ class CaptionTask:
             "split_sizes": {split: len(names) for split, names in self.images.items()},
         }
         if self.features.extractor is not None:
-            self.facts["extractor"] = self.features.extractor
+            self.facts |= {"extractor": self.features.extractor,
+                           "features_sha256": self.features.sha256()}
 
     @property
     def left_out(self) -> int:

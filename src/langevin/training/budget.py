@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from torch import nn
 
+from ..data.caption_splits import Shares
+from ..data.captions import open_captions
 from ..data.corpora import read_corpus
 from ..data.folds import read_all, refuse_unlearnable, split_corpus
 from ..errors import LangevinError
-from ..recipe import OPTIMISERS, Recipe, SentenceData, TextData
+from ..recipe import OPTIMISERS, CaptionData, Recipe, SentenceData, TextData
+from ..recipe.captions import epochs_of_captions
 from ..recipe.load import validate
 from ..recipe.sentences import epochs_by_size
 from ..recipe.tables import LONGEST
@@ -37,19 +40,19 @@ def fit_recipe(recipe: Recipe) -> Recipe:
 
 
 def fit_to_size(recipe: Recipe) -> Recipe:
-    """Keys that nobody set, by the rule for a text of this size, or for so many sentences."""
+    """Keys that nobody set, by the rule for a text of this size, or so many sentences, captions."""
     values = recipe.model_dump(mode="json", exclude_none=True)
     rule: dict[str, dict[str, int | float]]
     if isinstance(recipe.data, SentenceData):
         epochs = epochs_by_size(training_sentences(recipe.data), recipe.data)
         rule = {"run": {"epochs": epochs}}
-    elif isinstance(recipe.data, TextData):
+    elif isinstance(recipe.data, CaptionData):
+        epochs = epochs_of_captions(training_captions(recipe.data), recipe.data.batch_size)
+        rule = {"run": {"epochs": epochs}}
+    else:
         rule = settings_by_size(recipe.data.level, training_tokens(recipe.data))
         if recipe.sampler.name in OPTIMISERS:
             del rule["sampler"]["prior_var"]
-    else:
-        raise LangevinError(f"by_size is for texts and sentences, got a recipe for "
-                            f"{recipe.task!r}; leave it out")
     for table, settings in rule.items():
         given = getattr(recipe, table).model_fields_set
         values[table] |= {key: value for key, value in settings.items() if key not in given}
@@ -64,6 +67,13 @@ def training_sentences(data: SentenceData) -> int:
     refuse_unlearnable(data, corpus, labels)
     parts, _ = split_corpus(data, corpus, labels)
     return len(parts["train"])
+
+
+def training_captions(data: CaptionData) -> int:
+    """How many captions the images of the training split have."""
+    shares = Shares(data.valid_share, data.test_share)
+    captions = open_captions(data.corpus, shares, allow_bare=data.allow_missing)
+    return sum(len(captions.texts[name]) for name in captions.splits["train"])
 
 
 def training_tokens(data: TextData) -> int:
