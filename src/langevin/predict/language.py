@@ -108,7 +108,8 @@ class LanguagePosterior(Posterior):
         """The same of tokens that stand after a first one; `raw` is their text, if it is known."""
         pool, tokens = self.pool(adapt), spelled.tokens[1:]
         width = max(1, PROBABILITIES // (sum(pool.sizes) * len(self.vocabulary)))
-        columns = [column for piece in torch.split(tokens, width) for column in told_of(pool, piece)]
+        columns = [column for piece in torch.split(tokens, width)
+                   for column in told_of(pool, piece)]
         names = self.vocabulary.pieces(spelled.tokens)[1:]
         rows = [
             TokenScore(name, math.exp(log_p), std, entropy, information, between, parts,

@@ -101,8 +101,9 @@ def fit_to_time(recipe: Recipe, minutes: float, bound: float | None) -> Recipe:
     left = 60 * minutes - (time.monotonic() - started) - len(PLACES) * validation
     if left < step:
         raise LangevinError(
-            f"expected minutes for at least one step and {len(PLACES)} validations, got {minutes:g}: a step takes "
-            f"{step:.2g} seconds here, a validation {validation:.2g}; allow more"
+            f"expected minutes for at least one step and {len(PLACES)} validations, got "
+            f"{minutes:g}: a step takes {step:.2g} seconds here, a validation {validation:.2g}; "
+            f"allow more"
         )
     epochs = int(left / step) / task.batches_per_epoch
     values = recipe.model_dump(mode="json", exclude_none=True)
