@@ -22,7 +22,7 @@ from .mixture import log_mixture
 
 SHARE = 0.005
 """How often the prior draws a part anew, where validation was not asked."""
-SHARES = (0.005, 0.02, 0.05, 0.1)
+SHARES = (0.005, 0.02, 0.05, 0.1, 0.2)
 """Among which validation chooses."""
 
 

@@ -94,6 +94,6 @@ def settings_by_size(level: str, tokens: int) -> dict[str, dict[str, int | float
     return {
         "data": {"batch_size": 32 if few else 50, "window": 50},
         "model": {"hidden": 256, "layers": 1, "dropout": 0.2 if few else 0.0},
-        "sampler": {"lr": 2e-2 if few else 1.2e-2, "prior_var": 1.0},
+        "sampler": {"lr": 1.6e-2 if few else 1.2e-2, "prior_var": 1.0},
         "run": {"epochs": min(40, max(12, ENOUGH // max(1, tokens))) if few else 6},
     }
