@@ -23,7 +23,7 @@ from .markdown import rendered
 from .numbers import Recorded, load, read_result
 from .pages import body_of, claims_of, columns_of, not_run, page
 from .questions import COMPARED
-from .readme import refresh
+from .scores import refresh
 from .record import record as record_run
 from .runs import (
     execute,
@@ -231,17 +231,16 @@ def record(
 
 
 def tables(
-    readme: Annotated[Path, typer.Option(help="the page to refresh")] = Path("README.md"),
+    scores: Annotated[Path, typer.Option(help="the page of samplers and twins to refresh")] = Path("docs/results.md"),
     docs: Annotated[Path, typer.Option(help="the page of all tables")] = Path("docs/reproduce.md"),
     findings: Annotated[Path, typer.Option(help="the page of claims to refresh")] = Path("docs/findings.md"),
     results: Annotated[Path, typer.Option(help="folder of recorded numbers")] = Path("results"),
 ) -> None:
-    """Make the tables of results in the README, in docs/findings.md and in docs/reproduce.md anew from the recorded
-    numbers."""
-    there = {path: page_at(path) for path in (readme, findings)}
+    """Make the tables of docs/results.md, docs/findings.md and docs/reproduce.md anew from the recorded numbers."""
+    there = {path: page_at(path) for path in (scores, findings)}
     if not any(load(results, target) for target in TARGETS.values()):
         raise LangevinError(f"expected recorded numbers in the folder {results}, got none; name another --results")
-    made = {readme: refresh(there[readme], results, readme), docs: page(results),
+    made = {scores: refresh(there[scores], results, scores), docs: page(results),
             findings: refresh_findings(there[findings], results, findings)}
     for path, text in made.items():
         write_atomic(path, text.encode())
@@ -253,5 +252,5 @@ def page_at(path: Path) -> str:
         return path.read_text("utf-8")
     except (OSError, ValueError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
-        raise LangevinError(f"expected a page to refresh at {path}, got none ({why}); run this where README and docs "
-                            f"are, or name them") from None
+        raise LangevinError(f"expected a page to refresh at {path}, got none ({why}); run this where docs/ "
+                            f"is, or name them") from None

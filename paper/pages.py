@@ -28,7 +28,7 @@ NOTE = (
     "Last sample: the weights at the end of the run. Best sample: the one that the validation split prefers, as early "
     "stopping would: by its error for the error, by its nll for all else. Average: probabilities averaged over all "
     "samples. Best collection: the forward, backward or thinned collection and number of samples that the validation "
-    "split prefers (commands take at least four). Ours − paper: of a sampler the average, of an optimiser the best "
+    "split prefers (commands take at least four).\n\nOurs − paper: of a sampler the average, of an optimiser the best "
     "sample. Several runs (seeds or folds) are given as mean ± standard deviation. — was not run, or not "
     "recorded (the collections of classifiers are chosen and recorded by their error)."
 )
@@ -139,7 +139,8 @@ def not_run(target: Target, recorded: Recorded, *, quick: bool = False) -> str:
     prices = {price: [f"`{cell}`" for cell in missing if minutes_of(cell) == price] for price in
               sorted({minutes_of(cell) for cell in missing})}
     each = [f"{', '.join(cells)} (about {price:g} minutes a run)" for price, cells in prices.items()]
-    return f"Not run yet: {'; '.join(each)}. Minutes of {CORE}."
+    listed = "\n".join(f"- {line}" for line in each)
+    return f"Not run yet, in minutes of {CORE}:\n\n{listed}"
 
 
 def ablation_table(recorded: Recorded) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from .numbers import better, load
 from .layout import DIGITS, markdown, show
 from .pages import answer_of, refuse_quick
-from .readme import METRICS, between_marks
+from .scores import METRICS, between_marks
 from .tables import claims, column_rows
 from .targets import TARGETS, Target
 

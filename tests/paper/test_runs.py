@@ -185,7 +185,7 @@ def test_a_run_that_fails_does_not_stop_the_others(paper_process, tmp_path):
     assert "wp-rnn-rmsprop failed: " in done.stderr
     assert (tmp_path / "runs-quick" / "wp-rnn-psgld.json").is_file()
     assert "| `wp-rnn-psgld` | 1 |" in done.stdout
-    refused = paper_process("tables", "--results", tmp_path / "runs-quick", "--docs", tmp_path / "page.md", "--readme",
+    refused = paper_process("tables", "--results", tmp_path / "runs-quick", "--docs", tmp_path / "page.md", "--scores",
                        README)
     assert refused.returncode == 2
     assert "quick version" in refused.stderr
@@ -198,9 +198,9 @@ def test_pages_are_not_written_without_results(paper, tmp_path):
     for arguments, message in {
         ("--results", tmp_path / "absent"): "got none", ("--results", page): "got none",
         ("--results", README.parent / "results"): f"results:end --> in {page}",
-        ("--readme", tmp_path / "absent.md"): "got none", ("--findings", tmp_path): "got none",
+        ("--scores", tmp_path / "absent.md"): "got none", ("--findings", tmp_path): "got none",
     }.items():
-        code, _, messages = paper("tables", "--docs", tmp_path / "page.md", "--results", tmp_path, "--readme", page,
+        code, _, messages = paper("tables", "--docs", tmp_path / "page.md", "--results", tmp_path, "--scores", page,
                                 *arguments)
         assert code == 2
         assert message in messages

@@ -9,7 +9,7 @@ from langevin.errors import LangevinError
 from langevin.posterior.uncertainty import STATISTICS
 from paper.numbers import OF_A_RUN, Number, load, ours, read_result, value_of
 from paper.pages import not_run, page, table_of
-from paper.readme import BEGIN, END, refresh
+from paper.scores import BEGIN, END, refresh
 from paper.scoreboard import refresh_findings, scoreboard
 from paper.tables import cell_rows, claims, column_rows, compared, rejection_summary
 from paper.targets import TARGETS
@@ -216,7 +216,7 @@ def test_below_the_printed_temperature_is_what_the_scoreboard_shows(tmp_path):
         assert f"| `{cell}` | 0.05 | perplexity | {order} |" in scoreboard(tmp_path)
 
 
-def test_the_readme_shows_each_sampler_beside_its_twin(folder):
+def test_the_page_shows_each_sampler_beside_its_twin(folder):
     text = refresh(f"above {BEGIN}old{END} below", folder)
     assert text.startswith("above ")
     assert text.endswith(" below")

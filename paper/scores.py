@@ -1,4 +1,4 @@
-"""The table of the README: each sampler beside its optimiser twin, made from `results/` and never typed."""
+"""The table of docs/results.md: each sampler beside its optimiser twin, made from `results/` and never typed."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from .targets import TARGETS, Target
 Runs = list[dict[str, Any]]
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 METRICS = ("nll", "perplexity", "error", "cider")
-"""Of a target's metrics, those that the README shows."""
+"""Of a target's metrics, those that the page shows."""
 COLUMNS = ("sampler", "T", "test", "paper: optimiser, sampler", "optimiser, one network", "optimiser, averaged",
            "sampler, averaged", "optimiser, best collection", "sampler, best collection", "runs")
 NOTE = (
     "Each sampler against its optimiser twin (SGD for SGLD, RMSprop for pSGLD; with dropout, where the name says so), "
     "test split: the paper's two numbers, then ours. The last rows are the recipe of `langevin train --task classify` "
-    "on TREC, on the sets that are named, and on TREC with word2vec's and spaCy's vectors. One network: the weights "
+    "on TREC, on the sets that are named, and on TREC with word2vec's and spaCy's vectors.\n\n- One network: the weights "
     "that the validation split prefers, as early stopping would keep: by their error for the error, by their nll for "
-    "all else. Averaged: probabilities averaged over all samples (an optimiser's "
-    "snapshots); best collection: over those of them that the validation split prefers, of any number (`langevin "
-    "train` chooses so among four or more; of classifiers it averages all). Several runs (seeds or folds) are given as "
-    "mean ± standard deviation. All methods and metrics, calibration and what was not run: "
-    "[docs/reproduce.md](docs/reproduce.md); what to make of it: [docs/findings.md](docs/findings.md)."
+    "all else.\n- Averaged: probabilities averaged over all samples (an optimiser's "
+    "snapshots). Best collection: over those of them that the validation split prefers, of any number (`langevin "
+    "train` chooses so among four or more; of classifiers it averages all).\n- Several runs (seeds or folds) are given as "
+    "mean ± standard deviation.\n\nAll methods and metrics, calibration and what was not run: "
+    "[reproduce.md](reproduce.md); what to make of it: [findings.md](findings.md)."
 )
 
 
-def refresh(readme: str, results: Path, where: Path = Path("README.md")) -> str:
-    """The README with its table made anew."""
+def refresh(page: str, results: Path, where: Path = Path("docs/results.md")) -> str:
+    """The page with its table made anew."""
     lines = [line for target in TARGETS.values() for line in lines_of(target, results)]
-    return between_marks(readme, f"{markdown(COLUMNS, lines)}\n\n{NOTE}", where)
+    return between_marks(page, f"{markdown(COLUMNS, lines)}\n\n{NOTE}", where)
 
 
 def between_marks(page: str, made: str, where: Path) -> str:
