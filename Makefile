@@ -99,7 +99,8 @@ alternatives: setup
 
 # The pages of docs/ as a site in site/, which needs no network to be read.
 docs: setup
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 # The paper's tables and figures with their state; 'make paper TARGET=wp' runs what is missing of one.
 paper: setup

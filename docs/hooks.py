@@ -1,4 +1,4 @@
-"""What the site needs besides the pages: figures from results/, and links into the source as words."""
+"""What the site needs besides the pages: figures from results/, links into the source as words."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,8 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """A site has no source tree: a link to a file there is its name."""
-    return OUTSIDE.sub(r"`\1`", markdown.replace("../results/figures/", "figures/")).replace("``", "`")
+    told = OUTSIDE.sub(r"`\1`", markdown.replace("../results/figures/", "figures/"))
+    return re.sub(r"(?<!`)``(?!`)", "`", told)
 
 
 def on_config(config: Any) -> Any:
