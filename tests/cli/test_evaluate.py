@@ -9,7 +9,7 @@ from langevin.cli.outcome import choose_collection
 from langevin.errors import LangevinError
 from langevin.store.folder import RunFolder
 from langevin.store.samples import choose
-from langevin.tasks.scoring import collection_curves, score_samples
+from langevin.tasks.scoring import CollectionSums, score_samples
 from langevin.posterior.selection import Selection
 from langevin.tasks import open_run_task
 from langevin.training.session import start
@@ -43,7 +43,7 @@ def test_no_sample_is_run_twice(finished_run):
 def test_two_samples_where_averaging_logs_differs(finished_run):
     task = open_run_task(RunFolder(finished_run))
     kept = [torch.log(torch.tensor([0.5, 0.9])), torch.log(torch.tensor([0.9, 0.1]))]
-    curves = collection_curves(task, [kept], "test")
+    curves = CollectionSums(kept).curves(task, "test")
     expected = -(torch.log(torch.tensor([0.7, 0.5]))).mean().item()
     assert curves["forward"][1] == pytest.approx(expected)
     assert abs(expected + torch.stack(kept).mean().item()) > 0.1

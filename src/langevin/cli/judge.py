@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import LangevinError
 from ..predict.caption_scores import caption_metrics, check_request
 from ..predict.captioning import BeamSettings, CaptionPosterior
 from ..predict.classification import ClassificationPosterior
@@ -35,12 +36,15 @@ from ..report.tables import (
 from ..report.terminal import messages, screen, text_table
 from ..report.uncertain import uncertainty_tables
 from ..posterior.selection import Selection
+from ..training.averaging import open_passes
+from ..training.engines import LOCAL
 from .app import (
     Discard,
     Folder,
     Json,
     LengthPower,
     MaxLength,
+    On,
     Overwrite,
     Quiet,
     SkipDamaged,
@@ -83,6 +87,7 @@ def evaluate(
     student: Annotated[
         Path | None, typer.Option(metavar="DIR", help="a distilled run beside, with costs")
     ] = None,
+    on: On = LOCAL,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -92,11 +97,13 @@ def evaluate(
         check_request(
             folder, captions, search, text=text, mc_dropout=mc_dropout, overwrite=overwrite
         )
-    with Bars(quiet or as_json) as progress:
+    if on != LOCAL and (text or mc_dropout):
+        raise LangevinError("expected a split and samples for --on, got --text or --mc-dropout")
+    with open_passes(on, folder) as across, Bars(quiet or as_json) as progress:
         posterior = open_posterior(folder, selection, progress)
         result = posterior.evaluate(
             split, text=text, curve=curve, masks=mc_dropout, middle=weight_average,
-            student=student, progress=progress,
+            student=student, progress=progress, across=across,
         )  # fmt: skip
         if captions is not None and isinstance(posterior, CaptionPosterior):
             found = caption_metrics(posterior, result.split, search, captions, progress)

@@ -16,6 +16,7 @@ from ..posterior.ensemble import Ensemble
 from ..process import SILENT, Progress
 from ..store.samples import Sample
 from ..tasks import Task, model_of, open_run_task, open_task
+from ..tasks.scoring import Across
 from ..errors import LangevinError
 from .diagnosis import diagnose_runs
 from .evaluation import evaluate_samples
@@ -92,6 +93,7 @@ class Posterior:
         self, split: str = "test", *, text: Path | None = None, curve: bool = False,
         masks: int | None = None, middle: bool = False, student: Path | None = None,
         see: Callable[[Tensor], None] = lambda log_probs: None, progress: Progress = SILENT,
+        across: Across | None = None,
     ) -> Evaluation:
         """Scores on a split of the data it was trained on, or on another text.
 
@@ -100,9 +102,11 @@ class Posterior:
         `middle` the one network whose weights are the mean of all, beside the others and with
         what each costs, `student` a distilled run beside these.
         `masks` averages that many dropout masks of the last sample instead of the samples. `see` is
-        shown the log-probabilities of each sample.
+        shown the log-probabilities of each sample. `across` goes over the chains elsewhere, as
+        `training.averaging` does, and leaves other members out, as what each sample says of all
+        items stays there.
         """
-        each, keep = list[Tensor](), self.pools and not masks
+        each, keep = list[Tensor](), self.pools and not masks and across is None
 
         def look(log_probs: Tensor) -> None:
             see(log_probs)
@@ -111,7 +115,7 @@ class Posterior:
 
         result = evaluate_samples(
             self.opened, self.data, self.model, split, text=text, curve=curve, masks=masks,
-            middle=middle, student=student, see=look, progress=progress,
+            middle=middle, student=student, see=look, progress=progress, across=across,
         )  # fmt: skip
         return self.with_members(result, each) if keep else result
 

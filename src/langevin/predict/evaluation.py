@@ -15,6 +15,7 @@ from ..process import Progress
 from ..store.samples import Sample
 from ..tasks import Task
 from ..tasks.scoring import (
+    Across,
     Scored,
     SplitScores,
     kept_of_validation,
@@ -31,7 +32,7 @@ Gain = tuple[float | None, float | None]
 def evaluate_samples(
     opened: Opened, task: Task, model: nn.Module, split: str, *, text: Path | None, curve: bool,
     masks: int | None, middle: bool, student: Path | None, see: Callable[[Tensor], None],
-    progress: Progress,
+    progress: Progress, across: Across | None,
 ) -> Evaluation:
     """What `Posterior.evaluate` says; the model is of the right shape and on its device."""
     check_masks(opened, masks, beside=middle or student is not None)
@@ -46,7 +47,8 @@ def evaluate_samples(
     else:
         found = score_samples(task, model, samples, split, progress.begin(len(samples)),
                               curve=curve, rival=best_by_validation(opened), see=see,
-                              kept_by=kept_of_validation if split == "valid" else None)
+                              kept_by=kept_of_validation if split == "valid" else None,
+                              across=across)
     gain = gain_over(found.rival, found, task)
     over_last = gain_over(found.last, found, task) if not masks else (None, None)
     models = models_beside(

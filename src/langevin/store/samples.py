@@ -92,8 +92,9 @@ class SampleStore:
         self.folder = Path(folder)
         self.listing = Listing(self.folder)
         self.samples = self._samples_of(self.listing.records, self.listing.source)
+        listed = {record.file: record for record in self.listing.records}
         self.lost = [f"sample {self.folder / record.file} is not listed as the checkpoint knows it"
-                     for record in known if record not in self.listing.records]
+                     for record in known if listed.get(record.file) != record]
         self.skipped: list[str] = []
         self.chains = len({sample.chain for sample in self.samples}) or 1
         if skip_damaged:

@@ -15,9 +15,15 @@ from ..errors import LangevinError
 from .jobs import GRACE, PARENT, POLL, Job, check, signals_as_interrupts, start, stop
 
 RETRIES = 100
-"""Workers or nodes that a job may lose. Each time it goes on from its checkpoint."""
+"""Times that a job may lose its process, its worker or its node. Each time it goes on from its checkpoint."""
+STOPPED = 130
+"""The exit code of a command that a signal stopped, and that has saved."""
 OURS = "LANGEVIN_"
 """How the variables begin that the nodes get from here."""
+
+
+class Killed(Exception):
+    """Somebody else ended the process of a job; another one goes on."""
 
 
 def carry_out(job: Job, python: str, here: str, variables: dict[str, str]) -> int:
@@ -37,6 +43,8 @@ def carry_out(job: Job, python: str, here: str, variables: dict[str, str]) -> in
             time.sleep(POLL)
     finally:  # cancelled: as by Ctrl-C
         stop([child])
+    if child.returncode < 0 or child.returncode == STOPPED:
+        raise Killed(f"{job.name} was killed {RETRIES} times")
     return int(child.returncode)
 
 
@@ -80,7 +88,8 @@ class RayEngine:
     def submit(self, job: Job) -> Any:
         ours = {name: value for name, value in os.environ.items() if name.startswith(OURS) and name != PARENT}
         task = self.ray.remote(carry_out).options(
-            name=job.name, num_cpus=job.cpus, num_gpus=job.gpus, max_retries=RETRIES, scheduling_strategy="SPREAD",
+            name=job.name, num_cpus=job.cpus, num_gpus=job.gpus, max_retries=RETRIES, retry_exceptions=[Killed],
+            scheduling_strategy="SPREAD",
         )  # fmt: skip
         return task.remote(job, sys.executable, str(Path.cwd()), ours)
 

@@ -1,0 +1,65 @@
+"""Passes over the samples of many chains: their averages, in memory that does not grow with the chains."""
+
+from functools import reduce
+from pathlib import Path
+
+import pytest
+import torch
+
+from langevin.recipe import load_recipe
+from langevin.store.samples import Sample
+from langevin.tasks import open_task
+from langevin.tasks.scoring import Pass, score_chain, score_samples
+from tests.conftest import SENTENCE, TINY
+
+
+@pytest.fixture(scope="module")
+def long_task(tmp_path_factory):
+    """Its validation split has 500,000 tokens, so that log-probabilities take 2 MB."""
+    path = tmp_path_factory.mktemp("long") / "text.txt"
+    path.write_text(SENTENCE * 5400)
+    return open_task(load_recipe("text", [f"corpus={path}", *TINY, "parts=[1,98,1]"]))
+
+
+def drawn(chains, each):
+    return [Sample(Path("none"), step, "", {}, chain) for chain in range(chains) for step in range(each)]
+
+
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def scored_by_seed(task, samples, tokens, on_sample=lambda: None, **options):
+    def kept(sample):
+        generator = torch.Generator().manual_seed(1000 * sample.chain + sample.step)
+        return -torch.rand(tokens, generator=generator)
+
+    return score_samples(task, torch.nn.Identity(), samples, "valid", on_sample, kept_by=kept, **options)
+
+
+def test_memory_does_not_grow_with_the_chains(long_task):
+    """64 chains of 2 samples: an average of each chain alone would take 130 MB, all that is said twice that."""
+    tokens, used = 500_000, []
+    found = scored_by_seed(long_task, drawn(64, 2), tokens, lambda: used.append(resident()), curve=True)
+    assert (len(found.each), len(found.chains)) == (128, 64)
+    assert max(used[64:]) - max(used[:64]) < 20e6
+
+
+def test_chains_joined_in_any_tree_give_the_same_average(long_task):
+    def one(chain):
+        samples = [s for s in drawn(5, 3) if s.chain == chain]
+        return score_chain(long_task, torch.nn.Identity(), samples, "valid", curve=True, kept_by=kept)
+
+    def kept(sample):
+        return -torch.rand(1000, generator=torch.Generator().manual_seed(1000 * sample.chain + sample.step))
+
+    row = reduce(Pass.join, [one(chain) for chain in range(5)])
+    tree = one(0).join(one(1)).join(one(2).join(one(3))).join(one(4))
+    direct = torch.stack([kept(sample) for sample in drawn(5, 3)]).double().exp().mean(0).log()
+    for found in (row, tree):
+        torch.testing.assert_close(found.mean.value().double(), direct, rtol=0, atol=1e-6)
+        assert found.mean.count == 15
+        assert [(e.chain, e.step) for e in found.each] == [(c, s) for c in range(5) for s in range(3)]
+        assert [e.chain for e in found.chains] == list(range(5))
+        assert [mean.count for mean in found.sums.means["thinned"]] == [5, 10, 15]
