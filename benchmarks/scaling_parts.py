@@ -92,7 +92,7 @@ def reduce_with_other(rank: int, meet: str, out: str) -> None:
     for size in (1024, 1 << 20, 64 << 20):
         tensor = torch.zeros(size // 4)
         distributed.all_reduce(tensor)
-        taken[size] = median_seconds(lambda tensor=tensor: distributed.all_reduce(tensor), 15)  # type: ignore[misc]
+        taken[size] = median_seconds(lambda tensor=tensor: distributed.all_reduce(tensor), 15)
     if not rank:
         Path(out).write_text(json.dumps(taken))
     distributed.destroy_process_group()
