@@ -188,3 +188,12 @@ def test_the_example_of_the_page_runs(capsys):
     page = (Path(__file__).parents[1] / "docs" / "speed.md").read_text()
     exec(page.split("```python\n")[1].split("```")[0], {})
     assert capsys.readouterr().out.startswith("memory: ")
+
+
+def test_memory_is_that_of_the_container(monkeypatch, tmp_path):
+    whole = startup.physical_memory()
+    (tmp_path / "limit").write_text("123456\n")
+    (tmp_path / "none").write_text("max\n")
+    limits = [tmp_path / name for name in ("none", "limit", "missing")]
+    monkeypatch.setattr(startup, "MEMORY_LIMITS", limits)
+    assert startup.physical_memory() == 123456 < whole

@@ -14,6 +14,7 @@ off. `docs/speed.md` has its effect.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import sys
@@ -28,6 +29,9 @@ from .errors import LangevinError
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4
 """Parameters of mallopt, from glibc's malloc.h."""
 MEGABYTE = 2**20
+MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"),
+                 Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Where Linux tells what a container may take, in its two ways."""
 NEVER_COMPILED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")
 """Methods of torch's optimisers that import its compiler when they are first called."""
 
@@ -127,11 +131,14 @@ def available_cores() -> int:
 
 
 def physical_memory() -> int | None:
-    """Bytes of memory in this machine; None where it does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # no POSIX
-        return None
+    """Bytes of memory that this machine, or its container, has; None where neither says."""
+    found = list[int]()
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # no POSIX
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for path in MEMORY_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # no such container, or "max"
+            found.append(int(path.read_text()))
+    return min(found, default=None)
 
 
 def resident_memory() -> int | None:

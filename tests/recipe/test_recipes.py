@@ -63,6 +63,19 @@ def test_impossible_recipes_are_refused(override, message):
         load_recipe("text", ["lr_schedule=constant", "epochs=10", "temperature=0.05", override])
 
 
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("rmsprop", {"lr", "beta", "eps"}), ("sgd", {"lr"}), ("sgld", {"lr", "temperature", "prior_var"}),
+     ("sghmc", {"lr", "temperature", "prior_var"}), ("santa", {"lr", "temperature", "prior_var", "beta", "eps"})],
+)
+def test_another_sampler_is_named_alone(name, kept):
+    """What the one of the recipe had and this one cannot have goes; what is asked for is refused."""
+    sampler = load_recipe("cr-psgld", [f"name={name}"]).sampler
+    assert sampler.model_dump(exclude_none=True).keys() == kept | {"name"}
+    with pytest.raises(LangevinError, match="remove it or choose another sampler"):
+        load_recipe("cr-psgld", [f"name={name}", "thermostat_rate=0.1"])
+
+
 def test_a_plateau_has_no_burn_in_to_set(tmp_path):
     with pytest.raises(LangevinError, match=r"burn_in follows from epochs .* got 2.0; leave it out, or set"):
         load_recipe("text", ["burn_in=2"])

@@ -12,10 +12,11 @@ from rich.text import Text
 
 from ..predict.encoded import imbalance
 from ..predict.load import open_posterior
+from ..predict.twin import TwinGain, compare_with_twin
 from ..report.chains import chains_table
 from ..report.progress import Bars, ChainsProgress, TrainingProgress
 from ..report.summary import run_summary
-from ..report.tables import cell, gain_in_words, heading, shown_number
+from ..report.tables import cell, gain_in_words, heading, shown_number, twin_in_words
 from ..report.terminal import duration, messages, screen, table
 from ..store.folder import RunFolder
 from ..training.chains import resume_chains
@@ -46,8 +47,8 @@ def train_with_progress(trainer: Trainer, label: str, quiet: bool = False) -> No
         train_until_done(trainer, progress)
 
 
-def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
-    """Train to the end and say what came out and what to type next."""
+def train_to_end(trainer: Trainer, folder: Path, quiet: bool) -> None:
+    """Or to where it is stopped, and say how to go on."""
     if trainer.finished:
         done = f"{folder} is finished already: {trainer.step} steps, {len(trainer.store)} samples"
         messages.print(done, soft_wrap=True)
@@ -69,15 +70,34 @@ def finish(trainer: Trainer, folder: Path, quiet: bool, as_json: bool) -> None:
             f"{trainer.recipe.run.epochs:g}",
             soft_wrap=True,
         )
+
+
+def finish(
+    trainer: Trainer, folder: Path, quiet: bool, as_json: bool, twin: Trainer | None = None
+) -> None:
+    """Train to the end and say what came out and what to type next; a twin is trained beside it."""
+    train_to_end(trainer, folder, quiet)
     best = choose_collection(trainer.folder, quiet or as_json)
     members = join_members(trainer.folder, quiet or as_json)
     summary = run_summary(trainer.folder)
+    compared = train_twin(trainer, twin, quiet or as_json) if twin else None
     if as_json:
-        print(json.dumps(summary))
+        print(json.dumps(summary | ({"twin": compared.to_dict()} if compared else {})))
         return
     screen.print(outcome_table(trainer, folder, best, members))
     say_gain(folder, quiet, trainer.task)
+    if compared:
+        screen.print(twin_in_words(compared), soft_wrap=True)
     say_next(folder, "evaluate", *NEXT[trainer.task.name], "show")
+
+
+def train_twin(trainer: Trainer, twin: Trainer, quiet: bool) -> TwinGain:
+    """The optimiser of a finished run, trained, and both on validation."""
+    train_to_end(twin, twin.folder.path, quiet)
+    with Bars(quiet) as progress:
+        ours, other = (open_posterior(each.folder.path) for each in (trainer, twin))
+        ours.data = trainer.task  # which need not be read again
+        return compare_with_twin(ours, other, progress=progress)
 
 
 def outcome_table(

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from ..errors import LangevinError
-from ..recipe import load_recipe
+from ..recipe import Recipe, load_recipe
 from ..recipe.load import toml_value
 from ..recipe.sentences import default_recipe
 from ..report.terminal import messages
@@ -22,6 +22,7 @@ from ..posterior.selection import Selection
 from ..training.engines import LOCAL, open_engine
 from ..training.extension import extend
 from ..training.session import start
+from ..training.twin import twin_recipe
 from ..training.session import resume as resume_run
 from .app import (
     Folder,
@@ -100,6 +101,9 @@ def train(
         int, typer.Option("--cpus-per-chain", min=1, help="threads of each chain")
     ] = 1,
     gpus: Gpus = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="train the optimiser too, at equal cost, and compare")
+    ] = False,
     overwrite: Overwrite = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -148,10 +152,12 @@ def train(
     refuse_target(target, loaded, overwrite=overwrite)
     refuse_without_chains(chains is not None, on, cpus, gpus)
     look_at_pictures(loaded, quiet or as_json)
+    beside = twin_target(target, loaded, chains, overwrite=overwrite) if compare else None
     if chains is None:
         trainer = start(loaded, target, overwrite=overwrite)
         say_imbalance(trainer.folder)
-        finish(trainer, target, quiet, as_json)
+        twin = start(twin_recipe(trainer.recipe), beside, overwrite=overwrite) if beside else None
+        finish(trainer, target, quiet, as_json, twin)
     else:
         with open_engine(on, [target]) as engine:
             folder = start_chains(loaded, target, chains, cpus=cpus, overwrite=overwrite)
@@ -165,6 +171,16 @@ def refuse_without_chains(several: bool, on: str, cpus: int = 1, gpus: float | N
     if not several and (on != LOCAL or cpus != 1 or gpus is not None):
         raise LangevinError("expected chains for --on, --cpus-per-chain and --gpus-per-chain, got "
                             "one run, which trains in this process; ask for some by --chains")
+
+
+def twin_target(target: Path, recipe: Recipe, chains: int | None, *, overwrite: bool) -> Path:
+    """The folder of the optimiser twin, beside that of the run; all that is wrong is said now."""
+    if chains is not None:
+        raise LangevinError("expected --compare or --chains, got both; compare one run")
+    twin = twin_recipe(recipe)
+    beside = target.with_name(f"{target.name}-{twin.sampler.name}")
+    refuse_target(beside, twin, overwrite=overwrite)
+    return beside
 
 
 def knowledge_settings(vectors: list[str] | None, encoder: str | None) -> list[str]:

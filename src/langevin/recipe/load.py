@@ -15,7 +15,7 @@ from ..files import read_bytes
 from .base import Table, nearest
 from .captions import CaptionData
 from .sentences import SentenceData
-from .tables import Model, Run, SamplerSettings
+from .tables import Model, Run, SamplerSettings, settings_without_use
 from .text import TextData
 
 TaskName = Literal["language-model", "classify", "caption"]
@@ -115,9 +115,18 @@ def load_recipe(name_or_path: str | Path | None, overrides: Iterable[str] = ()) 
             hint = nearest(str(name_or_path), shipped())
             raise LangevinError(f"no recipe named {str(name_or_path)!r} and no such file{hint}; see 'langevin recipes'")
         values = tables_of(read_bytes(path), path)
-    for override in overrides:
-        apply_override(values, override)
+    given = [apply_override(values, override) for override in overrides]
+    if ("sampler", "name") in given:
+        let_settings_follow(values, {name for table, name in given if table == "sampler"})
     return validate(values)
+
+
+def let_settings_follow(values: dict[str, Any], given: set[str]) -> None:
+    """Where another sampler is named, settings of the one before that it cannot have go."""
+    sampler = values["sampler"]
+    useless = settings_without_use(sampler.get("name"))
+    for name in (sampler.keys() & useless) - given:
+        del sampler[name]
 
 
 def tables_of_shipped(name: str) -> dict[str, Any]:
@@ -139,8 +148,11 @@ def tables_of(raw: bytes, source: Path) -> dict[str, Any]:
         raise LangevinError(f"{source} is not valid TOML: {error}{text}") from None
 
 
-def apply_override(values: dict[str, Any], override: str) -> None:
-    """`epochs=4`, `sampler.lr=0.1`, `cell=gru`: values as in TOML, bare words as strings, 'none' removes a key."""
+def apply_override(values: dict[str, Any], override: str) -> tuple[str | None, str]:
+    """`epochs=4`, `sampler.lr=0.1`, `cell=gru`: values as in TOML, bare words as strings, 'none' removes a key.
+
+    Returns the table and the key.
+    """
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise LangevinError(f"expected key=value, got {override!r}")
@@ -148,11 +160,12 @@ def apply_override(values: dict[str, Any], override: str) -> None:
     target = values.setdefault(table, {}) if table else values
     if text.strip().lower() == "none":
         target.pop(name, None)
-        return
+        return table, name
     try:
         target[name] = tomllib.loads(f"x = {text}")["x"]
     except tomllib.TOMLDecodeError:
         target[name] = text
+    return table, name
 
 
 def locate(key: str) -> tuple[str | None, str]:

@@ -118,6 +118,15 @@ class SamplerSettings(Table):
         return twin.pop("name"), base | twin | settings
 
 
+def settings_without_use(name: object) -> set[str]:
+    """Keys of the sampler table that a sampler or an optimiser of this name refuses."""
+    twin = OPTIMISERS.get(str(name), {"name": str(name)})["name"]
+    if twin not in SAMPLERS:
+        return set()
+    useless = SamplerSettings.model_fields.keys() - SAMPLERS[twin].setting_names() - {"name"}
+    return useless | ({"temperature", "prior_var"} if str(name) in OPTIMISERS else set())
+
+
 class Run(Table):
     """How long, when to sample, and every schedule. Times are in epochs."""
 

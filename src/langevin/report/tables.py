@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..posterior.scores import Scores
 from ..predict.results import Evaluation, ModelScores
+from ..predict.twin import TwinGain
 from ..store.samples import name_of_last
 
 HEADINGS = {
@@ -183,6 +184,17 @@ def gain_in_words(result: Evaluation) -> str:
     if not sentences:
         return ""
     return f"On {result.split}, the average of {result.samples} samples is {' and '.join(sentences)}."
+
+
+def twin_in_words(result: TwinGain) -> str:
+    """What sampling was worth: the average of a run against one network of its optimiser."""
+    rival = f"the best network of {result.optimiser}, chosen on this split,"
+    said = compared(result.gain, result.gain_error, rival, result.unit)
+    many = result.samples > 1
+    ours = f"the average of {result.samples} samples" if many else "the one sample that is used"
+    return (f"On {result.split}, {ours} is {said}. Training took {result.steps} "
+            f"steps and {result.seconds:.0f} s; that of {result.optimiser}, in {result.twin}, "
+            f"{result.twin_steps} steps and {result.twin_seconds:.0f} s.")
 
 
 def compared(gain: float, error: float | None, other: str, unit: str) -> str:
