@@ -12,7 +12,7 @@ from langevin.store.check import check_folder
 from langevin.store.folder import RunFolder
 from langevin.store.manifest import Choice
 from langevin.store.records import write_sealed
-from langevin.training.session import resume
+from langevin.training.session import resume, start
 
 
 @pytest.fixture
@@ -125,3 +125,10 @@ def test_a_choice_among_other_samples_is_said_not_to_count(run, caplog):
     folder.remember(Choice(how="backward", samples=1, score=1.0, of=names_of(samples[1:])))
     assert len(resolve(folder).samples) == 4
     assert ["was chosen among other samples" in said for said in caplog.messages] == [True]
+
+
+def test_a_run_before_its_first_sample_says_how_to_go_on(tiny, tmp_path):
+    trainer = start(tiny(), tmp_path / "r")
+    trainer.save()
+    with pytest.raises(LangevinError, match=r"it stands at step 0 of \d+; go on with 'langevin resume"):
+        resolve(RunFolder(tmp_path / "r"))

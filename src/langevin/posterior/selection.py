@@ -74,6 +74,8 @@ def resolve(folder: RunFolder, request: Selection = Selection(), choose: Choose 
     `choose` evaluates.
     """
     store = folder.store(skip_damaged=request.skip_damaged)
+    if not store.samples:
+        refuse_unsampled(folder)
     known = folder.choice()
     if known is not None and known.of != names_of(store.samples):
         if request == Selection() and folder.recipe.task != "classify":
@@ -97,6 +99,15 @@ def resolve(folder: RunFolder, request: Selection = Selection(), choose: Choose 
         known = choose(folder, store.read(discard=request.discard), not partial)
     samples = store.select(known.how, known.samples, discard=request.discard)
     return Chosen(samples, BEST, store.skipped, known)
+
+
+def refuse_unsampled(folder: RunFolder) -> None:
+    """A run that is still before its first sample."""
+    progress = folder.progress()
+    if progress is None or not progress.finished:
+        at = f"step {progress.step} of {progress.total}" if progress else "its beginning"
+        raise LangevinError(f"expected samples in {folder.path}, it has none yet: it stands at "
+                            f"{at}; go on with 'langevin resume {folder.path}'")
 
 
 def names_of(samples: list[Sample]) -> tuple[str, ...]:
