@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,6 +109,8 @@ def prepare_device(device: str, threads: int | None = None) -> torch.device:
     """The device of this name, refused where it is not there; torch then has so many threads."""
     if threads:
         torch.set_num_threads(threads)
+    if device == "cuda" and "LOCAL_RANK" in os.environ:  # each process that torchrun starts has one
+        device = f"cuda:{os.environ['LOCAL_RANK']}"
     try:
         found = torch.zeros(1, device=device).device
     except (RuntimeError, AssertionError) as error:
@@ -120,6 +123,19 @@ def prepare_device(device: str, threads: int | None = None) -> torch.device:
             "expected a device that computes, got 'meta', which only knows shapes; use --device cpu"
         )
     return found
+
+
+def launcher() -> str | None:
+    """Which torchrun started this process, by its host, its number and when it began; None without.
+
+    It stays the same when torchrun starts its processes anew.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return None
+    parent, began = os.getppid(), ""
+    with contextlib.suppress(OSError, IndexError):  # only Linux tells
+        began = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
+    return " ".join((platform.node(), str(parent), began, os.environ["TORCHELASTIC_RUN_ID"]))
 
 
 def available_cores() -> int:

@@ -94,7 +94,7 @@ def test_interrupted_while_validating(tiny, tmp_path):
     trainer = start(tiny(), tmp_path / "cut")
     validate = trainer.task.log_probs
 
-    def interrupt(model, split):
+    def interrupt(model, split, shard):
         assert trainer.evaluating
         if trainer.step > trainer.pace.burn_in:
             raise KeyboardInterrupt
@@ -158,7 +158,7 @@ def test_infinite_loss_stops_and_keeps_what_is_good(tiny, tmp_path):
     trainer = start(tiny(), tmp_path / "r")
     loss = trainer.task.loss
 
-    def explode(model, epoch, index, carry):
+    def explode(model, epoch, index, carry, shard):
         value, after = loss(model, epoch, index, carry)
         return (value * float("nan") if trainer.step == trainer.pace.total - 1 else value), after
 

@@ -56,8 +56,20 @@ def run(commands: Typer) -> None:
 
 
 def refuse(message: str) -> NoReturn:
-    print(show_controls(f"langevin: {message}"), file=sys.stderr)
+    """One line, though several processes may have the same to say."""
+    if not under_torchrun() or first_to_speak():
+        print(show_controls(f"langevin: {message}"), file=sys.stderr)
     sys.exit(2)
+
+
+def under_torchrun() -> bool:
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def first_to_speak() -> bool:
+    from ..training.parallel import is_first_to_speak  # brings in torch
+
+    return is_first_to_speak()
 
 
 def out_of_memory(error: RuntimeError) -> bool:

@@ -27,6 +27,7 @@ from ..demo.tables import (
 from ..errors import Interrupted
 from ..files import write_atomic
 from ..report.terminal import messages, passage_text, screen, text_table
+from ..training.parallel import refuse_together
 from .app import Json, Quiet, command_group, example
 
 app = command_group()
@@ -48,6 +49,7 @@ def demo(
     A model of War and Peace and a classifier of definitions are trained, each is measured beside
     what one would use instead, and a page shows it all. What is in the folder is not made again.
     """
+    refuse_together("the demo")
     try:
         with Stages(SHARES, quiet or as_json) as stages:
             result = run_demo(out, QUICK if quick else {}, stages)

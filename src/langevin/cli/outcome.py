@@ -76,6 +76,8 @@ def finish(
     trainer: Trainer, folder: Path, quiet: bool, as_json: bool, twin: Trainer | None = None
 ) -> None:
     """Train to the end and say what came out and what to type next; a twin is trained beside it."""
+    if trainer.group.number > 0:  # the first does the rest
+        return train_as_others(trainer)
     train_to_end(trainer, folder, quiet)
     best = choose_collection(trainer.folder, quiet or as_json)
     members = join_members(trainer.folder, quiet or as_json)
@@ -98,6 +100,13 @@ def train_twin(trainer: Trainer, twin: Trainer, quiet: bool) -> TwinGain:
         ours, other = (open_posterior(each.folder.path) for each in (trainer, twin))
         ours.data = trainer.task  # which need not be read again
         return compare_with_twin(ours, other, progress=progress)
+
+
+def train_as_others(trainer: Trainer) -> None:
+    try:
+        train_until_done(trainer, lambda _: None)
+    except Interrupted:
+        raise typer.Exit(130) from None
 
 
 def outcome_table(

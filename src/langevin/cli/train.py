@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from ..errors import LangevinError
 from ..recipe import Recipe, load_recipe
 from ..recipe.load import toml_value
 from ..recipe.sentences import default_recipe
-from ..report.terminal import messages
+from ..report.terminal import be_quiet, messages
 from ..store.folder import RunFolder
 from ..store.replacement import refuse_target
 from ..tasks import CLASSES
@@ -21,7 +22,8 @@ from ..training.distil import Teaching, start_student
 from ..posterior.selection import Selection
 from ..training.engines import LOCAL, open_engine
 from ..training.extension import extend
-from ..training.session import start
+from ..training.parallel import find_group, refuse_together
+from ..training.session import began_here, start
 from ..training.twin import twin_recipe
 from ..training.session import resume as resume_run
 from .app import (
@@ -149,13 +151,18 @@ def train(
         )
     own = text or labelled or pictures.captions
     target = out or Path("runs") / (own.stem if own and recipe is None else Path(recipe or "").stem)
-    refuse_target(target, loaded, overwrite=overwrite)
     refuse_without_chains(chains is not None, on, cpus, gpus)
-    look_at_pictures(loaded, quiet or as_json)
+    if chains is not None or compare:
+        refuse_together("several chains" if chains else "--compare")
+    if first_speaks() and not began_here(target):
+        refuse_target(target, loaded, overwrite=overwrite)
+        look_at_pictures(loaded, quiet or as_json)
     beside = twin_target(target, loaded, chains, overwrite=overwrite) if compare else None
     if chains is None:
+        first_speaks()
         trainer = start(loaded, target, overwrite=overwrite)
-        say_imbalance(trainer.folder)
+        if first_speaks():
+            say_imbalance(trainer.folder)
         twin = start(twin_recipe(trainer.recipe), beside, overwrite=overwrite) if beside else None
         finish(trainer, target, quiet, as_json, twin)
     else:
@@ -219,16 +226,34 @@ def resume(
     as_json: Json = False,
 ) -> None:
     """Go on with a run that was interrupted or killed; the end is the same, bit for bit."""
+    if not first_speaks():
+        finish(resume_run(folder), folder, quiet, as_json)
+        return
     refuse_without_chains(bool(RunFolder(folder).chains), on, gpus=gpus)
-    if epochs is not None:
+    if epochs is not None and not extended_before(folder, epochs):
         messages.print(Text(f"{folder} {extend(folder, epochs)}"), soft_wrap=True)
     run = RunFolder(folder)
     if run.chains:
+        refuse_together("several chains")
         with open_engine(on, [folder]) as engine:
             train_chains(run, jobs, quiet, engine, gpus)
         finish_chains(run, quiet, as_json)
     else:
         finish(resume_run(folder), folder, quiet, as_json)
+
+
+def first_speaks() -> bool:
+    """Whether this is the first, or only, process of a training; the others show nothing."""
+    is_first = find_group().number == 0
+    if not is_first:
+        be_quiet()
+    return is_first
+
+
+def extended_before(folder: Path, epochs: float) -> bool:
+    """Whether torchrun starts `resume` anew, and the run was made so long already."""
+    anew = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+    return anew and RunFolder(folder).recipe.run.epochs == epochs
 
 
 @app.command(epilog=example("langevin distill runs/my --out runs/student --epochs 1"))
@@ -258,6 +283,7 @@ def distill(
     as_json: Json = False,
 ) -> None:
     """Train one network to predict like the average of many; the student is an ordinary run."""
+    refuse_together("a student")
     teaching = Teaching(per_row, data_weight, generated)
     student = start_student(
         folder,

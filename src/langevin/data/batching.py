@@ -68,6 +68,11 @@ class SuccessiveBatches:
         """The end of the last stream and the tail, [1, tail + 1], to be read on from there."""
         return torch.cat([self.streams[-1, -1:], self.tail])[None].long()
 
+    def some(self, rows: slice) -> SuccessiveBatches:
+        """Some of the streams, which may be none; the tail goes with the last."""
+        last = rows.stop == len(self.streams)
+        return SuccessiveBatches(self.streams[rows], self.window, self.tail if last else None)
+
     def __len__(self) -> int:
         return -(-(self.streams.shape[1] - 1) // self.window)
 

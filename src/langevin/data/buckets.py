@@ -43,6 +43,11 @@ class Buckets:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def fewest(self) -> int:
+        """Items of the smallest batch."""
+        return len(self.lengths) // self.count
+
     def batch(self, epoch: int, index: int) -> Tensor:
         """The numbers of the items in one batch."""
         if epoch != self._epoch:

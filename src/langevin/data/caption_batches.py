@@ -73,6 +73,10 @@ class CaptionSet:
     def __len__(self) -> int:
         return len(self.tokens)
 
+    def some(self, rows: slice) -> CaptionSet:
+        """Some of the captions, which may be none."""
+        return CaptionSet(self.tokens[rows], self.lengths[rows], self.images[rows])
+
     def take(self, rows: Tensor) -> CaptionBatch:
         """These captions, cut to the longest of them."""
         lengths = self.lengths[rows]

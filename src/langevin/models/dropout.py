@@ -1,5 +1,8 @@
 """The dropout family. Masks come from torch's global generator, which the training loop seeds by the step.
 
+Where a batch is cut into pieces, each draws the masks of the whole batch and takes its own rows of them (`masks_divided`):
+how a batch is divided changes no mask.
+
 *naive* (Zaremba et al. 2014): a new mask for every element of every step, on connections that do not recur.
 *gal* (Gal & Ghahramani 2016): one mask for the whole sequence, another for each row of the batch, on inputs, recurrent
 connections and outputs of every layer, and on whole word types in the embedding.
@@ -9,12 +12,27 @@ All keep the expectation and are off in evaluation mode.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
 
 KINDS = ("naive", "gal", "gaussian")
+divided: ContextVar[tuple[int, slice] | None] = ContextVar("divided", default=None)
+"""Rows of the whole batch, and which of them are at hand; None where all are."""
+
+
+@contextlib.contextmanager
+def masks_divided(whole: int, own: slice) -> Iterator[None]:
+    """Within this, what passes a network are these rows of a batch of so many."""
+    token = divided.set((whole, own))
+    try:
+        yield
+    finally:
+        divided.reset(token)
 
 
 class Dropout(nn.Module):
@@ -28,7 +46,7 @@ class Dropout(nn.Module):
         if not self.training or self.rate == 0:
             return x
         if self.kind == "gaussian":
-            return x * (1 + torch.randn_like(x) * math.sqrt(self.rate / (1 - self.rate)))
+            return x * (1 + normal_like(x) * math.sqrt(self.rate / (1 - self.rate)))
         if self.kind == "gal":
             return x * keep_mask(x[:, :1], self.rate)
         return x * keep_mask(x, self.rate)
@@ -49,9 +67,21 @@ class WordDropout(nn.Module):
 
 
 def keep_mask(like: Tensor, rate: float) -> Tensor:
-    """0 with probability `rate`, else 1/(1−rate): multiplying by it keeps the expectation.
+    """0 with probability `rate`, else 1/(1−rate): multiplying by it keeps the expectation. The first dimension of
+    `like` is the rows.
 
     From uniform numbers: torch's `bernoulli_` takes four times as long on a CPU.
     """
-    kept = torch.rand(like.shape, device=like.device) >= rate
+    whole, own = divided.get() or (len(like), slice(None))
+    kept = torch.rand((whole, *like.shape[1:]), device=like.device)[own] >= rate
     return kept.to(like.dtype).div_(1 - rate)
+
+
+def normal_like(x: Tensor) -> Tensor:
+    """Standard normals in the shape of x, drawn in the order in which x lies in memory, as torch does."""
+    if (found := divided.get()) is None:
+        return torch.randn_like(x)
+    # Of one row that lies step by step, rows and steps have the same stride; steps come first then.
+    order = sorted(range(x.dim()), key=lambda dim: (x.stride(dim), dim), reverse=True)
+    noise = torch.empty_permuted((found[0], *x.shape[1:]), order, dtype=x.dtype, device=x.device)
+    return noise.normal_()[found[1]]

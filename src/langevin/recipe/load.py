@@ -24,7 +24,7 @@ DATA_TABLES: dict[str, type[TextData] | type[SentenceData] | type[CaptionData]] 
     "language-model": TextData, "classify": SentenceData, "caption": CaptionData,
 }
 
-MACHINE_KEYS = ("device", "threads", "checkpoint_minutes")
+MACHINE_KEYS = ("accumulate", "device", "threads", "checkpoint_minutes")
 """Settings of the run table that say where it runs, not what it computes."""
 GONE: dict[str, dict[str, Any]] = {
     "model": {"dropconnect": 0.0}, "run": {"temperature_ramp": 0.0, "poly_offset": 1.0, "poly_power": 0.55},

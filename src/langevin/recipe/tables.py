@@ -165,6 +165,9 @@ class Run(Table):
         "float32", description="of the products in training; weights, noise and every evaluation stay float32"
     )
     seed: int = Field(0, ge=0, le=LAST_SEED, description="of weights, batches, masks and noise")
+    accumulate: int = Field(
+        1, ge=1, description="pieces of a batch, one after the other, for less memory; same result"
+    )
     device: str = Field("cpu", description="cpu, or any other that torch knows")
     threads: int | None = Field(
         None, ge=1, le=MOST_THREADS, description="None: one for each core"

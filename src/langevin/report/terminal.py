@@ -33,6 +33,11 @@ messages = SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 BARS = "▁▂▃▄▅▆▇█"
 
 
+def be_quiet() -> None:
+    """From now on nothing is shown: another process says it."""
+    screen.quiet = messages.quiet = True
+
+
 class LogToScreen(logging.Handler):
     """What the library has to say (that a kernel was compiled) as a dim line, each thing once."""
 

@@ -14,6 +14,7 @@ import numpy
 import torch
 from pydantic import AfterValidator, Field
 
+from ..process import launcher
 from ..recipe import Recipe
 from .records import Record
 
@@ -122,6 +123,8 @@ class Origin(Record):
     recipe_sha256: Sha256 | None = None
     """Of the recipe as the run began; the file may be edited on purpose."""
     vocabulary_sha256: Sha256 | None = None
+    launcher: str | None = None
+    """The torchrun that began it, and that may start `train` anew to go on with it."""
     data: Facts
 
     @classmethod
@@ -136,7 +139,8 @@ class Origin(Record):
 
     def flat(self) -> dict[str, Any]:
         """All in one table, JSON-ready, as records of results have it."""
-        values = self.model_dump(mode="json", exclude={"data", "format", *SUMS})
+        gone = {"data", "format", "launcher", *SUMS}
+        values = self.model_dump(mode="json", exclude=gone)
         return {key: value for key, value in values.items() if key != "teacher" or value} | self.data
 
 
@@ -188,6 +192,8 @@ class RunProgress(Record):
     history: tuple[HistoryLine, ...] = ()
     seconds: Annotated[float, Field(ge=0)]
     num_data: Annotated[int, Field(ge=1)]
+    processes: Annotated[int, Field(ge=1)] | None = None
+    """That trained together; None: one."""
     samples: tuple[SampleRecord, ...] | None = None
     """As the manifest lists them; unknown in the oldest checkpoints."""
 
@@ -252,7 +258,8 @@ def describe_origin(
         device=recipe.run.device, threads=recipe.run.threads or torch.get_num_threads(),
     )
     return Origin(versions=versions, commit=commit(), machine=machine, teacher=teacher,
-                  recipe_sha256=recipe_sha256, vocabulary_sha256=vocabulary_sha256, data=data)
+                  recipe_sha256=recipe_sha256, vocabulary_sha256=vocabulary_sha256,
+                  launcher=launcher(), data=data)
 
 
 def processor_name() -> str:

@@ -16,7 +16,7 @@ from .checkpoint import load_log_probs, save_checkpoint, save_log_probs
 from .folder import CHECKPOINT, ORIGIN, PLATEAU, RECIPE, RunFolder
 from .listing import MANIFEST
 from .lock import FolderLock, lock_folder
-from .manifest import Choice, RunProgress
+from .manifest import Choice, RunProgress, SampleRecord
 from .records import write_record
 from .validation import validation_of
 
@@ -59,10 +59,15 @@ class RunWriter:
         """Of validation, of each sample; None where they were not kept."""
         return [load_log_probs(validation_of(sample.path)) for sample in self.store.samples]
 
+    def records(self) -> tuple[SampleRecord, ...]:
+        """Of all samples, as a checkpoint knows them."""
+        return tuple(sample.record() for sample in self.store.samples)
+
     def save(self, tensors: dict[str, Tensor], progress: RunProgress) -> None:
         """All that the rest of the run depends on, as one file."""
-        self.lock.expect_folder()
-        self.folder.save_checkpoint(tensors, progress)
+        with contextlib.nullcontext() if self.lock.busy else self.held():
+            self.lock.expect_folder()
+            self.folder.save_checkpoint(tensors, progress)
 
     def save_plateau(self, tensors: dict[str, Tensor], progress: RunProgress) -> None:
         """The same at the end of a plateau of the rate, from where a longer run would go on."""
@@ -115,3 +120,33 @@ class RunWriter:
         found = [path.stat() if path.exists() else None for path in paths]
         return tuple(status and (status.st_ino, status.st_mtime_ns, status.st_size)
                      for status in found)
+
+
+class Onlooker:
+    """In place of a writer in processes that write nothing: another one does."""
+
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
+    def append(
+        self, model: nn.Module, step: int, log_probs: Tensor | None = None, **about: Any
+    ) -> None:
+        """Nothing."""
+
+    def log_probs(self) -> list[Tensor | None]:
+        return []
+
+    def records(self) -> tuple[SampleRecord, ...]:
+        return ()
+
+    def save(self, tensors: dict[str, Tensor], progress: RunProgress) -> None:
+        """Nothing."""
+
+    def save_plateau(self, tensors: dict[str, Tensor], progress: RunProgress) -> None:
+        """Nothing."""
+
+    def load(self) -> tuple[dict[str, Tensor], RunProgress] | None:
+        return None
+
+    def remember(self, last: int, score: float) -> None:
+        """Nothing."""

@@ -30,8 +30,12 @@ def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[
 
 def open_run_task(folder: RunFolder) -> Task:
     """The task and the data that a run was trained on."""
-    recipe = with_own_features(folder.recipe, folder.path)
-    return open_task(recipe, folder.vocabulary, folder.facts)
+    return open_task(run_recipe(folder), folder.vocabulary, folder.facts)
+
+
+def run_recipe(folder: RunFolder) -> Recipe:
+    """The recipe of a run, which reads what the run keeps of its data."""
+    return with_own_features(folder.recipe, folder.path)
 
 
 def keep_data(task: Task, folder: Path) -> None:
@@ -53,4 +57,4 @@ def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> n
     return model
 
 
-__all__ = ["CLASSES", "Task", "keep_data", "model_of", "open_run_task", "open_task"]
+__all__ = ["CLASSES", "Task", "keep_data", "model_of", "open_run_task", "open_task", "run_recipe"]

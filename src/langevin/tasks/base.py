@@ -14,6 +14,7 @@ from ..errors import LangevinError
 from ..posterior.scores import Result, Scores
 from ..posterior.streaming import Predictions
 from ..recipe import Recipe
+from .shards import WHOLE, Shard
 
 Carry = Any
 """The detached recurrent state that a batch hands to the next, or None where batches are independent."""
@@ -106,6 +107,8 @@ class Task(Protocol):
     num_data: int
     """N: how many terms the mean training loss stands for."""
     batches_per_epoch: int
+    fewest_rows: int
+    """Rows of the smallest training batch."""
     carries: bool
     """Whether a batch begins with the state in which the one before ended."""
 
@@ -120,8 +123,13 @@ class Task(Protocol):
     def as_sample(self, model: nn.Module) -> nn.Module:
         """What is stored of a model."""
 
-    def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
-        """Mean negative log-likelihood of one training batch, and the state for the next."""
+    def loss(
+        self, model: nn.Module, epoch: int, index: int, carry: Carry, shard: Shard = WHOLE
+    ) -> tuple[Tensor, Carry]:
+        """Mean negative log-likelihood of one training batch, and the state for the next.
+
+        Of a shard: what its rows add to that mean, so that the losses of all shards sum to it; and their state.
+        """
 
     def training_batch(self, epoch: int, index: int) -> Batch: ...
 
@@ -131,10 +139,12 @@ class Task(Protocol):
     def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
         """Logits [items, classes] of a batch, row after row; what was observed, [items]; and the state after it."""
 
-    def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
+    def log_probs(
+        self, model: nn.Module, split: str, mask_seed: int | None = None, shard: Shard = WHOLE
+    ) -> Tensor:
         """Log-probabilities that can be averaged over samples: of each observed token, or of every class.
 
-        Dropout is off, or on with the masks of this seed.
+        Dropout is off, or on with the masks of this seed. Those of all shards, one after the other, are the whole.
         """
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
@@ -157,3 +167,13 @@ def refuse_changed_data(corpus: str, sha256: str, facts: dict[str, Any] | None) 
             f"{corpus} changed since this run began (its sha256 was {facts['data_sha256']}, is {sha256}); "
             f"bring back the old data or train anew"
         )
+
+
+def refuse_changed_split(split_hash: str, facts: dict[str, Any] | None) -> None:
+    if facts and facts["split_sha256"] != split_hash:
+        raise LangevinError("the sentences are no longer split as when this run began; use the langevin that began it")
+
+
+def refuse_changed_vectors(name: object, now: dict[str, Any], facts: dict[str, Any] | None) -> None:
+    if facts and facts["vectors_sha256"] != now["vectors_sha256"]:
+        raise LangevinError(f"the word vectors {name} changed since this run began; bring back the old ones")

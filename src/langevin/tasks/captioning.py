@@ -31,6 +31,7 @@ from ..store.own_features import refuse_changed_features
 from .base import Batch, Carry, refuse_changed_data
 from .items import CaptionItems
 from .pictures import open_pictures
+from .shards import WHOLE, Shard
 
 log = logging.getLogger("langevin")
 
@@ -84,6 +85,7 @@ class CaptionTask:
         lengths = self.evaluated["train"].lengths
         self.training = Buckets(lengths, data.batch_size, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.evaluated["train"].words, len(self.training)
+        self.fewest_rows = self.training.fewest
         self.facts = {
             "data_sha256": sha256,
             "num_data": self.num_data,
@@ -157,12 +159,14 @@ class CaptionTask:
     def as_sample(self, model: nn.Module) -> nn.Module:
         return model
 
-    def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
+    def loss(
+        self, model: nn.Module, epoch: int, index: int, carry: Carry, shard: Shard = WHOLE
+    ) -> tuple[Tensor, Carry]:
         """Mean over the words of the epoch's batches: a batch counts by its words."""
-        logits, words, _ = self.logits(model, self.training_batch(epoch, index), None)
-        return cross_entropy(
-            logits, words, len(words) * self.batches_per_epoch / self.num_data
-        ), None
+        with shard.cut(self.training_batch(epoch, index)) as own:
+            logits, words, _ = self.logits(model, own, None)
+        share = len(words) * self.batches_per_epoch / self.num_data
+        return cross_entropy(logits, words, share), None
 
     def training_batch(self, epoch: int, index: int) -> Batch:
         return astuple(self.evaluated["train"].take(self.training.batch(epoch, index)))
@@ -173,15 +177,18 @@ class CaptionTask:
             yield astuple(captions.take(rows))
 
     @torch.no_grad()
-    def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
+    def log_probs(
+        self, model: nn.Module, split: str, mask_seed: int | None = None, shard: Shard = WHOLE
+    ) -> Tensor:
         """log p of every word of the split, caption after caption in the order of its images."""
         model.train(mask_seed is not None)
         if mask_seed is not None:
             torch.manual_seed(mask_seed)
-        captions = self.evaluated[split]
+        captions = self.evaluated[split].some(shard.span(len(self.evaluated[split])))
         starts = captions.lengths.cumsum(0) - captions.lengths
         scored = torch.empty(captions.words)
-        for rows in torch.split(captions.lengths.argsort(stable=True), SCORED_AT_ONCE):
+        order = captions.lengths.argsort(stable=True)
+        for rows in torch.split(order, SCORED_AT_ONCE) if len(order) else ():
             batch = captions.take(rows)
             places = starts[rows, None] + torch.arange(batch.real.shape[1])
             scored[places[batch.real]] = -self.word_nll(model, batch).float().cpu()

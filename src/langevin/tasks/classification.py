@@ -28,8 +28,9 @@ from ..models.reading import StateReader, TextReader, WordReader, cache_of_state
 from ..posterior.calibration import calibration_metrics
 from ..posterior.scores import Scores
 from ..recipe import Recipe, SentenceData
-from .base import Batch, Carry, refuse_changed_data
+from .base import Batch, Carry, refuse_changed_data, refuse_changed_split, refuse_changed_vectors
 from .items import SentenceItems, name_answer
+from .shards import WHOLE, Shard
 
 log = logging.getLogger("langevin")
 
@@ -71,6 +72,7 @@ class ClassifyTask:
         read = self.read_all_texts()
         self.training = Buckets(lengths_of(self.sentences["train"]), data.batch_size, recipe.run.seed)
         self.num_data, self.batches_per_epoch = len(self.sentences["train"]), len(self.training)
+        self.fewest_rows = self.training.fewest
         self.class_counts = torch.bincount(self.targets["train"], minlength=len(self.labels))
         counts = Counter(word for part in words.values() for sentence in part for word in sentence)
         self.vectors = [load_vectors(name, counts) for name in data.vector_sets]
@@ -181,13 +183,18 @@ class ClassifyTask:
     def as_sample(self, model: nn.Module) -> nn.Module:
         return model
 
-    def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
+    def loss(
+        self, model: nn.Module, epoch: int, index: int, carry: Carry, shard: Shard = WHOLE
+    ) -> tuple[Tensor, Carry]:
         """Mean over the sentences of the batch."""
-        logits, labels, _ = self.logits(model, self.training_batch(epoch, index), None)
+        batch = self.training_batch(epoch, index)
+        with shard.cut(batch) as own:
+            logits, labels, _ = self.logits(model, own, None)
+        share = len(labels) / len(batch[0])
         if self.data.class_weight is None:
-            return F.cross_entropy(logits, labels), None
+            return F.cross_entropy(logits, labels) * share, None
         weights = balanced_weights(self.class_counts).to(logits)[labels]
-        return (weights * F.cross_entropy(logits, labels, reduction="none")).mean(), None
+        return (weights * F.cross_entropy(logits, labels, reduction="none")).mean() * share, None
 
     def training_batch(self, epoch: int, index: int) -> Batch:
         members = self.training.batch(epoch, index)
@@ -203,9 +210,12 @@ class ClassifyTask:
         tokens, lengths, labels = (part.to(next(model.parameters()).device) for part in batch)
         return model(tokens, lengths), labels, None
 
-    def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
+    def log_probs(
+        self, model: nn.Module, split: str, mask_seed: int | None = None, shard: Shard = WHOLE
+    ) -> Tensor:
         """log p of every class, [sentences, classes]."""
-        return log_probs_of(model, self.sentences[split], mask_seed)
+        own = self.sentences[split][shard.span(len(self.sentences[split]))]
+        return log_probs_of(model, own, mask_seed) if own else torch.empty(0, len(self.labels))
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
         return log_probs.gather(1, self.targets[split][:, None])[:, 0]
@@ -222,16 +232,6 @@ class ClassifyTask:
         numbers = calibration_metrics(log_probs, self.targets[split])
         named = {name: numbers[name] for name in ("nll", "error", "brier", "ece")}
         return Scores(items=len(log_probs), **named)
-
-
-def refuse_changed_split(split_hash: str, facts: dict[str, Any] | None) -> None:
-    if facts and facts["split_sha256"] != split_hash:
-        raise LangevinError("the sentences are no longer split as when this run began; use the langevin that began it")
-
-
-def refuse_changed_vectors(name: object, now: dict[str, Any], facts: dict[str, Any] | None) -> None:
-    if facts and facts["vectors_sha256"] != now["vectors_sha256"]:
-        raise LangevinError(f"the word vectors {name} changed since this run began; bring back the old ones")
 
 
 def embedding_width(recipe: Recipe, vectors: Sequence[WordVectors]) -> int:

@@ -12,10 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..errors import LangevinError
 from ..posterior.average import LogMean
 from ..posterior.scores import Scores
 from ..store.weights import load_weights, weights
 from .base import Batch, Carry, Items, Task
+from .shards import WHOLE, Shard
 
 FIT_ON = 20_000
 """Items of the validation split on which the scale of the logits is fitted."""
@@ -43,6 +45,7 @@ class DistillTask:
         self.per_row, self.data_weight = min(per_row, len(self.members)), data_weight
         self.name, self.recipe, self.vocabulary, self.score = task.name, task.recipe, task.vocabulary, task.score
         self.num_data, self.batches_per_epoch, self.carries = task.num_data, task.batches_per_epoch, task.carries
+        self.fewest_rows = task.fewest_rows
         self.splits, self.facts = task.splits, task.facts
         self.unit, self.in_order = task.unit, task.in_order
 
@@ -68,8 +71,10 @@ class DistillTask:
     def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
         return self.task.logits(model, batch, carry)
 
-    def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
-        return self.task.log_probs(model, split, mask_seed)
+    def log_probs(
+        self, model: nn.Module, split: str, mask_seed: int | None = None, shard: Shard = WHOLE
+    ) -> Tensor:
+        return self.task.log_probs(model, split, mask_seed, shard)
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
         return self.task.observed(log_probs, split)
@@ -83,8 +88,14 @@ class DistillTask:
     def scores(self, log_probs: Tensor, split: str) -> Scores:
         return self.task.scores(log_probs, split)
 
-    def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
-        """The carried state is a list: the student's layers, then those of every teacher of every group of rows."""
+    def loss(
+        self, model: nn.Module, epoch: int, index: int, carry: Carry, shard: Shard = WHOLE
+    ) -> tuple[Tensor, Carry]:
+        """The carried state is a list: the student's layers, then those of every teacher of every group of rows.
+
+        Teachers take turns over the rows of a whole batch.
+        """
+        refuse_shards(shard)
         batch, known = self.training_batch(epoch, index), carry if self.carries and index else None
         own = self.recipe.model.layers
         logits, observed, after = self.logits(model, batch, known[:own] if known else None)
@@ -154,6 +165,12 @@ class DistillTask:
         bend, step = left - 2 * middle + right, float(SCALES[1].log() - SCALES[0].log())
         shift = 0.5 * (left - right) / bend if bend > 0 else 0.0
         return float(SCALES[at] * torch.tensor(max(-1.0, min(1.0, shift)) * step).exp())
+
+
+def refuse_shards(shard: Shard) -> None:
+    if shard != WHOLE:
+        raise LangevinError("a student learns from whole batches in one process, got a batch in "
+                            f"{shard.of} pieces; leave accumulate out, and torchrun")
 
 
 def shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:

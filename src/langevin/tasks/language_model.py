@@ -23,6 +23,7 @@ from ..posterior.scores import Scores
 from ..recipe import Recipe, TextData
 from .base import Batch, Carry, refuse_changed_data
 from .items import TextItems
+from .shards import WHOLE, Shard
 
 
 class LanguageModelTask:
@@ -48,6 +49,7 @@ class LanguageModelTask:
         if not self.carries:
             self.training = RandomBatches(self.training.sequence, data.batch_size, data.window, recipe.run.seed)
         self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
+        self.fewest_rows = data.batch_size
         self.facts = {"data_sha256": sha256, "num_data": self.num_data}
         self.unknown, self.bytes = dict[str, float](), dict[str, int | None]()
 
@@ -113,11 +115,15 @@ class LanguageModelTask:
     def as_sample(self, model: nn.Module) -> nn.Module:
         return model
 
-    def loss(self, model: nn.Module, epoch: int, index: int, carry: Carry) -> tuple[Tensor, Carry]:
+    def loss(
+        self, model: nn.Module, epoch: int, index: int, carry: Carry, shard: Shard = WHOLE
+    ) -> tuple[Tensor, Carry]:
         """Mean over the tokens of the batch; the last window of an epoch, if it is shorter, counts by its tokens."""
-        logits, targets, after = self.logits(model, self.training_batch(epoch, index), carry if index else None)
-        share = targets.numel() * self.batches_per_epoch / self.num_data if self.carries else 1.0
-        return cross_entropy(logits, targets, share), after
+        batch = self.training_batch(epoch, index)
+        with shard.cut(batch) as own:
+            logits, targets, after = self.logits(model, own, carry if index else None)
+        batches, tokens = (self.batches_per_epoch, self.num_data) if self.carries else (1, batch[1].numel())
+        return cross_entropy(logits, targets, targets.numel() * batches / tokens), after
 
     def training_batch(self, epoch: int, index: int) -> Batch:
         return self.training.batch(epoch, index)
@@ -134,12 +140,15 @@ class LanguageModelTask:
         return logits.flatten(0, 1), targets.to(device).flatten(), detach(after) if self.carries else None
 
     @torch.no_grad()
-    def log_probs(self, model: nn.Module, split: str, mask_seed: int | None = None) -> Tensor:
+    def log_probs(
+        self, model: nn.Module, split: str, mask_seed: int | None = None, shard: Shard = WHOLE
+    ) -> Tensor:
         """log p of every observed token of the split; state is carried along each stream for successive models."""
         model.train(mask_seed is not None)
         if mask_seed is not None:
             torch.manual_seed(mask_seed)
-        return score_streams(model, self.evaluated[split], carries=self.carries)
+        batches = self.evaluated[split]
+        return score_streams(model, batches.some(shard.span(len(batches.streams))), carries=self.carries)
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
         return log_probs
@@ -197,6 +206,8 @@ def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any] | Non
 
 def score_streams(model: nn.Module, batches: SuccessiveBatches, *, carries: bool) -> Tensor:
     """log p of each target: stream after stream, then the tail that continues the last stream."""
+    if not len(batches.streams):
+        return torch.empty(0)
     carry, pieces = None, []
     for index in range(len(batches)):
         log_p, after = score(model, *batches.batch(0, index), carry)

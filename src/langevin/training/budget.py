@@ -7,7 +7,6 @@ numbers, so that it resumes the same anywhere.
 from __future__ import annotations
 
 import time
-from torch import nn
 
 from ..data.caption_splits import Shares
 from ..data.captions import open_captions
@@ -23,6 +22,7 @@ from ..recipe.text import settings_by_size
 from ..samplers.schedules import PLACES
 from ..tasks import open_task
 from ..tasks.base import Carry, Task
+from .gradient import fill_gradient
 from .loop import build
 from .state import Parts
 
@@ -114,23 +114,14 @@ def fit_to_time(recipe: Recipe, minutes: float, bound: float | None) -> Recipe:
 
 def seconds_of(task: Task, parts: Parts) -> tuple[float, float]:
     """Of a step of training and of a validation, measured on parts that are thrown away."""
-    carry: Carry = None
+    carries: list[Carry] = [None] * len(parts.pieces)
     begun = 0.0
     for number in range(WARM_UP + TIMED):
         if number == WARM_UP:
             begun = time.monotonic()
-        carry = train_once(parts.model, parts, task, number, carry)
+        _, carries = fill_gradient(parts, task, number, carries)
+        parts.sampler.step()
     step = (time.monotonic() - begun) / TIMED
     begun = time.monotonic()
-    task.log_probs(parts.model, "valid")
+    task.log_probs(parts.model, "valid", shard=parts.share)
     return step, time.monotonic() - begun
-
-
-def train_once(model: nn.Module, parts: Parts, task: Task, number: int, carry: Carry) -> Carry:
-    epoch, index = divmod(number, task.batches_per_epoch)
-    model.train()
-    parts.sampler.zero_grad()
-    loss, carry = task.loss(model, epoch, index, carry)
-    loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    parts.sampler.step()
-    return carry

@@ -28,6 +28,7 @@ from ..tasks.distillation import DistillTask
 from ..tasks.language_model import LanguageModelTask
 from ..process import prepare_device
 from .loop import Trainer, build
+from .parallel import refuse_together
 from ..posterior.selection import Selection
 from ..posterior.selection import resolve
 from ..tasks.choice import choosing
@@ -88,6 +89,7 @@ def start_student(
 
 def resume_student(folder: RunFolder) -> Trainer:
     """A trainer that stands where the student in this folder stopped; its teacher must still be there."""
+    refuse_together("a student")
     return Trainer(folder, taught(folder, open_task(folder.recipe, folder.vocabulary, folder.facts)))
 
 

@@ -6,6 +6,7 @@ and the step. So a run that was killed anywhere goes on from its last checkpoint
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import time
@@ -16,19 +17,24 @@ from torch import Tensor, nn
 
 from ..errors import Diverged, Interrupted, LangevinError
 from ..posterior.selection import choose_last
-from ..process import physical_memory, prepare_device
+from ..process import launcher, physical_memory, prepare_device
 from ..recipe import Recipe
 from ..recipe.schedule import Pace
 from ..samplers import SAMPLERS
 from ..store.folder import RunFolder
 from ..store.manifest import HistoryLine, RunProgress
-from ..store.writer import RunWriter
+from ..store.samples import SampleStore
+from ..store.writer import Onlooker, RunWriter
 from ..tasks.base import Task
+from ..tasks.shards import Shard
 from .clipping import Clipper
+from .gradient import fill_gradient, refuse_few_rows
 from .jobs import GRACE, PARENT
+from .parallel import SAVE, STOP, expect_equal_weights, find_group
 from .state import Parts, TrainingState
 
 
+log = logging.getLogger("langevin")
 COPIES = 3
 """Of the weights, at least: themselves, their gradients, one state of the sampler."""
 
@@ -51,13 +57,16 @@ def build(recipe: Recipe, task: Task) -> Parts:
         refuse_oversized(recipe, physical_memory())
     model = task.build_model().to(device)
     name, settings = recipe.sampler.resolved(task.num_data)
+    group = find_group()
+    refuse_few_rows(task, group, recipe.run.accumulate)
+    pieces = Shard(group.number, group.size).divided(recipe.run.accumulate)
     trained = [p for p in model.parameters() if p.requires_grad]
     sampler = SAMPLERS[name](trained, num_data=task.num_data, seed=recipe.run.seed, **settings)
     if settings.get("prior_var") is not None:
         for parameter, mean in task.prior_means().items():
             sampler.set_prior_mean(model.get_parameter(parameter), mean)
-    return Parts(device, model, sampler, Pace(recipe.run, settings["lr"], settings["temperature"],
-                                              task.batches_per_epoch))
+    pace = Pace(recipe.run, settings["lr"], settings["temperature"], task.batches_per_epoch)
+    return Parts(device, model, sampler, pace, group, pieces)
 
 
 LARGEST_KEPT = 256 * 2**20
@@ -69,24 +78,41 @@ NO_BETTER = 2
 
 
 class Trainer(TrainingState):
-    """One run of one task, in memory; the only one that writes in its folder, until `run` ends."""
+    """One run of one task, in memory; the only one that writes in its folder, until `run` ends.
 
-    def __init__(self, folder: RunFolder, task: Task, parts: Parts | None = None) -> None:
-        self.folder, self.task, self.recipe = folder, task, folder.recipe
+    Where several processes train it, the first has the folder, and the others None.
+    """
+
+    def __init__(self, folder: RunFolder | None, task: Task, parts: Parts | None = None) -> None:
+        self.task, self.recipe = task, task.recipe
         run = self.recipe.run
         super().__init__(parts or build(self.recipe, task), Clipper(run.clip, run.clip_norm),
                          keeps_mean=run.sample == "mean")
-        self.trained = [p for p in self.model.parameters() if p.requires_grad]
         # Children wait for those of a parent that was killed, which end by themselves after the batch at hand.
-        self.writer = RunWriter(folder, GRACE if PARENT in os.environ else 0.0)
-        self.store = self.writer.store
+        patience = GRACE if PARENT in os.environ or launcher() else 0.0
+        self.writer = RunWriter(folder, patience) if folder else Onlooker()
         self.evaluating = False
         """True while nothing changes, so that an interruption may cut in."""
-        loaded = self.writer.load()
+        loaded = self.group.decide(self.writer.load())
         if loaded is not None:
             self.unpack(*loaded)
-        self.said: list[Tensor | None] = self.writer.log_probs() if self.pace.has_plateau else []
+            say_other_processes(loaded[1].processes or 1, self.group.size)
+        self.said: list[Tensor | None] = (
+            self.group.decide(self.writer.log_probs()) if self.pace.has_plateau else []
+        )
         """Log-probabilities of validation of each sample; None where they were too many to keep."""
+
+    @property
+    def folder(self) -> RunFolder:
+        """Of the process that writes."""
+        assert isinstance(self.writer, RunWriter)
+        return self.writer.folder
+
+    @property
+    def store(self) -> SampleStore:
+        """Of the process that writes."""
+        assert isinstance(self.writer, RunWriter)
+        return self.writer.store
 
     def run(
         self, on_step: Callable[[Trainer], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
@@ -99,14 +125,14 @@ class Trainer(TrainingState):
         saved = started = time.monotonic()
         before = self.seconds
         try:
-            while not self.finished and not stop():
+            while not self.finished and not self.group.agree(STOP, stop()):
                 if not self._record_is_due():
                     self._train_one_batch()
                 if self._record_is_due():
                     self._record()
                 now = time.monotonic()
                 self.seconds = before + now - started
-                if now - saved >= 60 * self.recipe.run.checkpoint_minutes:
+                if self.group.agree(SAVE, now - saved >= 60 * self.recipe.run.checkpoint_minutes):
                     self.save()
                     saved = now
                 on_step(self)
@@ -117,26 +143,19 @@ class Trainer(TrainingState):
             raise Interrupted
 
     def _train_one_batch(self) -> None:
-        epoch, index = divmod(self.step, self.task.batches_per_epoch)
         for group in self.sampler.param_groups:
             group["lr"], group["temperature"] = self.pace.lr_at(self.step), self.pace.temperature_at(self.step)
-        torch.manual_seed(self.recipe.run.seed * 1_000_003 + self.step)  # dropout masks depend on the step alone
-        self.model.train()
-        self.sampler.zero_grad()
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.run.precision == "bfloat16"):
-            loss, carry = self.task.loss(self.model, epoch, index, self.carry)
-        value = loss.item()
+        value, carries = fill_gradient(self.parts, self.task, self.step, self.carries)
         if not math.isfinite(value):
             raise Diverged(
-                f"the loss became {value} at step {self.step} (epoch {epoch + 1}); the run stands at its last "
-                f"checkpoint with {len(self.store)} samples. Lower lr or temperature, or set clip=norm, and train anew"
+                f"the loss became {value} at step {self.step} (epoch {self.step // self.task.batches_per_epoch + 1}); "
+                f"the run stands at its last checkpoint with {self.running.count} samples. Lower lr or temperature, or set clip=norm, and train anew"
             )
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        self.clipper.clip_(self.trained)
+        self.clipper.clip_(self.parts.trained)
         self.sampler.step()
         if self.mean is not None:
             self.mean.update()
-        self.carry, self.step = carry, self.step + 1
+        self.carries, self.step = carries, self.step + 1
         self.losses.append(value)
 
     def _record_is_due(self) -> bool:
@@ -144,26 +163,28 @@ class Trainer(TrainingState):
 
     def _record(self) -> None:
         """Validate, keep the sample if it is one, and note a line of the learning curve."""
+        expect_equal_weights(self.group, self.parts.trained, self.step)
         if self.pace.has_plateau and self.step == self.pace.hold:
             self.writer.save_plateau(*self._pack())
-        self.evaluating = True
+        self.evaluating = self.group.size == 1  # others would wait for what we say
         model = self.model if self.mean is None else self.mean.module
         model = self.task.as_sample(model) if self.pace.is_sample(self.step) else model
-        log_probs = self.task.log_probs(model, "valid")
+        own = self.task.log_probs(model, "valid", shard=self.parts.share)
+        log_probs = torch.cat(self.group.gather(own)) if self.group.size > 1 else own
         self.evaluating = False
-        valid, average = self.task.scores(log_probs, "valid").present(), None
+        valid, average = self.group.decide(self.task.scores(log_probs, "valid").present()), None
         if len(log_probs) >= TELLING and self._is_worse_on_plateau(valid[self.task.score]):
             self.pace = self.pace.turn(self.step)
         epoch, temperature = self.step / self.task.batches_per_epoch, self.pace.temperature_at(self.step - 1)
         if self.pace.is_sample(self.step):
             self._keep(model, log_probs, epoch, temperature)
-            average = self.task.scores(self.running.value(), "valid").present()
+            average = self.group.decide(self.task.scores(self.running.value(), "valid").present())
         self.history.append(HistoryLine(
             step=self.step, epoch=epoch, lr=self.pace.lr_at(self.step - 1), temperature=temperature,
             train_loss=sum(self.losses) / max(len(self.losses), 1), valid=valid, average=average,
         ))
         self.losses, self.recorded = [], self.step
-        self.stopped_early = self._out_of_patience()
+        self.stopped_early = self.group.decide(self._out_of_patience())
         if self.finished:
             self._choose()
         self.save()
@@ -208,12 +229,14 @@ class Trainer(TrainingState):
             self.writer.remember(*self._last(len(known)))
 
     def _pack(self) -> tuple[dict[str, Tensor], RunProgress]:
-        return self.pack(self.task.num_data, tuple(sample.record() for sample in self.store.samples))
+        return self.pack(self.task.num_data, self.writer.records())
 
     def save(self) -> None:
         """Write all that the rest of the run depends on, as one file, atomically."""
-        if not self.writer.lock.busy:
-            with self.writer.held():
-                self.save()
-            return
         self.writer.save(*self._pack())
+
+
+def say_other_processes(before: int, now: int) -> None:
+    if before != now:
+        log.warning("%d processes trained this run so far, %d go on: the results agree to rounding, the bits differ "
+                    "from those of a run that keeps its number", before, now)
