@@ -7,6 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from langevin.cli.train_captions import CaptionOptions
+from langevin.recipe import load_recipe
+from langevin.training.session import start
+
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220)}
 COUNT = 30
 TINY = ["hidden=8", "batch_size=8", "min_count=1", "threads=1", "epochs=2"]
@@ -36,6 +40,18 @@ def write_table(path: Path, rows: list[tuple[str, ...]], columns: tuple[str, ...
         writer.writerow(columns)
         writer.writerows(rows)
     return path
+
+
+def train_tiny(folder: Path) -> Path:
+    """A folder with pictures, captions.tsv, a network, and a run that learnt from them."""
+    rows = write_pictures(folder / "pictures")
+    write_table(folder / "captions.tsv", rows, ("image", "caption"))
+    write_network(folder / "network")
+    given = CaptionOptions(
+        folder / "pictures", folder / "captions.tsv", None, str(folder / "network")
+    )
+    start(load_recipe("captions", [*given.settings(), *TINY]), folder / "run").run()
+    return folder
 
 
 def write_network(folder: Path, size: int = 16, seed: int = 0) -> Path:

@@ -13,8 +13,8 @@ from langevin.recipe import load_recipe
 from langevin.store.check import check_folder
 from langevin.store.folder import RunFolder
 from langevin.training.chains import start_chains
-from langevin.training.session import resume, start
-from tests.tiny_pictures import COUNT, SHORT, TINY, write_network, write_pictures, write_table
+from langevin.training.session import resume
+from tests.tiny_pictures import COUNT, SHORT, TINY, train_tiny, write_network
 
 pytest.importorskip("PIL")
 pytest.importorskip("transformers")
@@ -32,15 +32,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LANGEVIN_CACHE", str(folder / "cache"))
-        rows = write_pictures(folder / "pictures")
-        write_table(folder / "captions.tsv", rows, ("image", "caption"))
-        write_network(folder / "network")
-        given = CaptionOptions(
-            images=folder / "pictures", captions=folder / "captions.tsv",
-            extractor=str(folder / "network"),
-        )  # fmt: skip
-        start(load_recipe("captions", [*given.settings(), *TINY]), folder / "run").run()
-    return folder
+        return train_tiny(folder)
 
 
 def train(folder, captions="captions.tsv", *more):

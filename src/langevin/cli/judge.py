@@ -124,6 +124,8 @@ def show_evaluation(result: Evaluation) -> None:
     screen.print(gain_in_words(result), soft_wrap=True)
     if result.verdict:
         screen.print(result.verdict, soft_wrap=True)
+    if result.task == "caption" and result.captions is None:
+        messages.print("BLEU, METEOR, ROUGE-L and CIDEr: add --captions FILE")
     say_unknown(result.averaged.unknown_share or 0.0)
     if unfinished := unfinished_in_words(result):
         messages.print(unfinished, style="yellow", soft_wrap=True)
