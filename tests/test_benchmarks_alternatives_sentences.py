@@ -33,7 +33,7 @@ def test_all_arms_of_sentences_and_then_nothing_is_left_to_do(tiny, tmp_path, mo
     monkeypatch.setattr(adam_classifier.adam_run, "__defaults__", (2,))
     monkeypatch.setattr(fine_tuned.fine_tune, "__defaults__", (1,))
     monkeypatch.setattr(sentences, "RATES", (1e-3, 4e-3))
-    arms = list(sentences.CLASS_ARMS)
+    arms = [arm for arm in sentences.CLASS_ARMS if arm not in ("ours-vectors", "ours-encoder")]
     sentences.run_sentences([tiny], [0], arms, Records(tmp_path / "told.json"))
     by = {line["arm"]: line for line in json.loads((tmp_path / "told.json").read_text())}
     assert set(by) == set(arms)
@@ -44,7 +44,7 @@ def test_all_arms_of_sentences_and_then_nothing_is_left_to_do(tiny, tmp_path, mo
     assert {"entropy", "mutual_information"} == set(by["mc-dropout"]["foreign"])
     pool = by["linear-pooled"]
     assert pool["valid_nll"] < max(by["tfidf"]["valid_nll"], by["encoder-linear"]["valid_nll"])
-    assert by["ours"]["nll"] == pytest.approx(by["ours"]["recipe"]["evaluate"]["averaged"], rel=1e-3)
+    assert by["ours"]["nll"] == pytest.approx(by["ours"]["recipe"]["evaluate"]["pooled"], rel=1e-3)
     capsys.readouterr()
     sentences.run_sentences([tiny], [0], arms, Records(tmp_path / "told.json"))
     assert capsys.readouterr().err == ""

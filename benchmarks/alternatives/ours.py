@@ -106,11 +106,10 @@ def weights_of(run: Path, data: Splits) -> list[Weights]:
     return found
 
 
-def measure_classes(data: SentenceSplits) -> tuple[Said, Record]:
+def measure_classes(data: SentenceSplits, recipe: str) -> tuple[Said, Record]:
     """What `langevin classify` says of validation, test and foreign sentences."""
     overrides = data.chosen.settings(data.seed)
-    name = f"{Path(data.chosen.name).stem}-{data.seed}-classes"
-    run, trained = train_run(name, "classify", overrides)
+    run, trained = train_run(f"{Path(data.chosen.name).stem}-{data.seed}-{recipe}", recipe, overrides)
     told = command("evaluate", str(run)).told
     posterior = BayesianTextClassifier.load(run)
     p, disagreement = {}, {}
@@ -121,7 +120,8 @@ def measure_classes(data: SentenceSplits) -> tuple[Said, Record]:
     items = sum(len(data.texts[part]) for part in parts)
     said = Said(*(p[part].log()[None] for part in parts), disagreement)
     return said, {
-        "recipe": {"overrides": overrides, "evaluate": nll_of(told)}, "trials": [],
+        "recipe": {"name": recipe, "overrides": overrides, "weights": told["weights"],
+                   "evaluate": nll_of(told)}, "trials": [],
         "seconds": trained.seconds, "seconds_per_1000": 1000 * clock.cpu / items,
         "networks": told["samples"], "peak_bytes": trained.bytes,
     }  # fmt: skip

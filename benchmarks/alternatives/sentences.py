@@ -156,7 +156,10 @@ CLASS_ARMS: dict[str, Callable[[ClassBench], Told]] = {
     "adam": adam, "adam-snapshots": adam_snapshots, "mc-dropout": mc_dropout,
     "adam-pooled": lambda bench: pooled(bench, ("adam-snapshots", "tfidf")),
     "adam-encoder-pooled": lambda bench: pooled(bench, ("adam-snapshots", "tfidf", "encoder-linear")),
-    "fine-tuned": fine_tuned, "ours": lambda bench: measure_classes(bench.data),
+    "fine-tuned": fine_tuned,
+    "ours": lambda bench: measure_classes(bench.data, "classify-words"),
+    "ours-vectors": lambda bench: measure_classes(bench.data, "classify-vectors"),
+    "ours-encoder": lambda bench: measure_classes(bench.data, "classify-encoder"),
 }  # fmt: skip
 
 

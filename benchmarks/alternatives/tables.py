@@ -52,6 +52,10 @@ SENTENCES = """
   prefers; its last epochs averaged (*snapshots*), and its dropout masks (*mc-dropout*).
 - Pools are in logarithms, as langevin's. Where a set came without a test split, a seed is a fold of
   ten.
+- *ours*: `langevin train` with nothing but the set and the fold, the recipe `classify-words`;
+  *ours-vectors* and *ours-encoder*: `classify-vectors` (word2vec) and `classify-encoder` (the same
+  encoder). Their seconds are those of the whole command; the encoder's pass over a set is in those
+  of its first seed alone, as its states are kept.
 """
 
 

@@ -93,3 +93,34 @@ def test_parts_that_were_weighed_with_other_samples_are_left_out(folder, classif
     assert run.predict(["bread"])[0].p == pytest.approx(
         opened(classifier_run).predict(["bread"])[0].p, abs=1e-6)
     assert "weighed with other samples" in caplog.text
+
+
+def test_an_export_takes_the_linear_parts_along(cli, pooled, tmp_path):
+    target = tmp_path / "out"
+    assert cli("export", pooled, target)[0] == 0
+    texts = ["where is Rome ?", "what is bread ?"]
+    whole, alone = opened(pooled), opened(target)
+    assert alone.members.record == whole.members.record
+    for one, other in zip(whole.predict(texts), alone.predict(texts), strict=True):
+        assert one.p == pytest.approx(other.p, abs=1e-6)
+    metrics = json.loads((target / "config.json").read_text())["metrics"]
+    assert metrics["averaged"]["nll"] == pytest.approx(whole.evaluate().pooled.nll, abs=1e-5)
+    (target / "pool.json").unlink()
+    code, _, said = cli("classify", target, *texts)
+    assert code == 2
+    assert "expected linear parts in" in said
+
+
+def test_what_was_refitted_promises_nothing(cli, classifier_run, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(classifier_run, folder)
+    recipe = folder / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("refit = false", "refit = true"))
+    add_linear_members(RunFolder(folder))
+    assert opened(folder).members.record.refitted
+    assert opened(folder).evaluate("valid").pooled is None
+    assert opened(folder).evaluate("test").pooled is not None
+    for asked in (["--risk", "0.5"], ["--sets", "0.3"]):
+        code, _, said = cli("decide", folder, *asked)
+        assert code == 2
+        assert "train without --refit" in said

@@ -276,7 +276,8 @@ class ClassificationPosterior(Posterior):
     def with_members(self, result: Evaluation, each: Sequence[Tensor]) -> Evaluation:
         """Told of validation only where no member was fitted to it."""
         assert self.members is not None
-        if result.split == "valid" and self.members.record.refitted:
+        student = not isinstance(self.data, ClassifyTask)  # which has just learnt
+        if student or (result.split == "valid" and self.members.record.refitted):
             return result
         return add_linear_pool(result, self.opened, self.task, self.model, self.members, each)
 

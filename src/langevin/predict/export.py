@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+from torch import Tensor
+
 from ..errors import LangevinError
+from ..posterior.scores import Scores
 from ..recipe.load import validate
 from ..store.card import command, model_card, training_command
 from ..store.export import (
@@ -21,8 +25,12 @@ from ..store.folder import RunFolder
 from ..store.samples import Sample
 from ..posterior.selection import EVERYTHING, Selection
 from ..process import SILENT, Progress
+from ..store.linear_members import LinearMembers, write_linear_members
+from ..tasks.classification import ClassifyTask
+from ..tasks.members import averaged_draws, pool_members
 from ..tasks.scoring import score_samples
 from .base import Posterior
+from .classification import ClassificationPosterior
 from .load import open_posterior
 
 
@@ -35,7 +43,8 @@ def export(
 
     With `measure` the samples as they are written are evaluated on the test split (and, for
     float16, as they were) where the data are there; otherwise the metrics are those that the run
-    noted while it trained. Counts go along only `with_counts`, as they contain the text.
+    noted while it trained. Counts go along only `with_counts`, as they contain the text; linear
+    parts of a classifier always do, and the average is then that of the pool.
     """
     folder, out = RunFolder(path), out.resolve()
     with new_export(out, overwrite=overwrite) as making:
@@ -47,7 +56,11 @@ def export(
         config = describe(folder, len(samples), float16=float16)
         if with_counts:
             copy_counts(folder, making)
-        told = {"metrics": found or noted(folder), "counts": with_counts or None}
+        linear = linear_members_of(posterior)
+        if linear is not None:
+            write_linear_members(making, linear.parts, linear.record)
+        told = {"metrics": found or noted(folder), "counts": with_counts or None,
+                "linear_parts": linear is not None or None}
         config = config.model_copy(update=told)
         run = path.resolve().name
         commands = [training_command(folder, run), command(
@@ -69,13 +82,28 @@ def measured(
         return None
     split, model = "test" if "test" in task.splits else "valid", posterior.model
     advance = progress.begin(len(written) + len(before))
-    now = score_samples(task, model, written, split, advance)
-    whole = score_samples(task, model, before, split, advance) if before else None
+    linear = linear_members_of(posterior)
+
+    def scored(samples: Sequence[Sample]) -> tuple[Scores, Scores]:
+        """Of the last sample, and of all with what joins them."""
+        each = list[Tensor]()
+        found = score_samples(task, model, samples, split, advance, see=each.append)
+        if linear is None or not isinstance(task, ClassifyTask):
+            return found.last.scores, found.averaged.scores
+        texts, means = task.texts[split], task.means.get(split)
+        pooled = averaged_draws(pool_members(linear, torch.stack(each), texts, means))
+        return found.last.scores, task.scores(pooled, split)
+
+    last, averaged = scored(written)
     return ExportMetrics(
         split=split, source="evaluated when it was exported", samples=len(written),
-        last=now.last.scores.present(), averaged=now.averaged.scores.present(),
-        averaged_float32=whole.averaged.scores.present() if whole else None,
+        last=last.present(), averaged=averaged.present(),
+        averaged_float32=scored(before)[1].present() if before else None,
     )
+
+
+def linear_members_of(posterior: Posterior) -> LinearMembers | None:
+    return posterior.members if isinstance(posterior, ClassificationPosterior) else None
 
 
 def noted(folder: RunFolder) -> ExportMetrics | None:

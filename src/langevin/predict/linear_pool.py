@@ -25,11 +25,9 @@ log = logging.getLogger("langevin")
 
 def open_members(opened: Opened) -> LinearMembers | None:
     """The linear parts of a run; None where it has none, or has drawn other samples since."""
-    if opened.folder is None:
-        return None
-    members = read_linear_members(opened.folder.path)
-    if members is None:
-        return None
+    members = read_linear_members(opened.path)
+    if members is None or opened.folder is None:
+        return members
     store = opened.folder.store(skip_damaged=bool(opened.chosen.skipped))
     if not opened.chosen.skipped and members.record.samples != names_of(store.samples):
         log.warning("the linear parts of %s were weighed with other samples than it has now; they "

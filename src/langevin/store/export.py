@@ -25,6 +25,7 @@ from ..recipe import Recipe
 from ..recipe.load import validate
 from .facts import check_facts
 from .folder import SAMPLES, VOCABULARY, RunFolder, read_vocabulary, write_marker
+from .linear_members import has_linear_members
 from .listing import MANIFEST, OLD_MANIFEST, Listing
 from .lock import LOCK, lock_folder
 from .manifest import Facts, Metrics, Sha256, with_fractions
@@ -73,6 +74,8 @@ class ExportConfig(Record):
     files: dict[str, Sha256] = Field(default_factory=dict)
     counts: Literal[True] | None = None
     """Whether n-gram counts of the training text are in the folder."""
+    linear_parts: Literal[True] | None = None
+    """Whether linear parts of a classifier are."""
 
     @classmethod
     def upgrade(cls, content: dict[str, Any]) -> dict[str, Any]:
@@ -207,6 +210,9 @@ def read_export(folder: Path) -> tuple[ExportConfig, Recipe, Vocabulary]:
                                 f"differs); {REMEDY}")
     if config.counts and not has_members(folder):
         raise LangevinError(f"expected counts in {folder}, as its {CONFIG} says, found none; {REMEDY}")
+    if config.linear_parts and not has_linear_members(folder):
+        raise LangevinError(f"expected linear parts in {folder}, as its {CONFIG} says, found none; "
+                            f"{REMEDY}")
     recipe = validate(config.recipe)
     check_facts(config.facts, recipe.task, folder / CONFIG)
     return config, recipe, read_vocabulary(inside(folder, VOCABULARY))

@@ -238,9 +238,11 @@ def announce(record: PoolRecord) -> None:
     log.info("members by validation, nll (weight): %s; pool %.3f", ", ".join(
         f"{name} {record.nll[name]:.3f} ({weight:.2f})" for name, weight in record.weights.items()
     ), record.nll["pool"])
+    if not record.weights[RECURRENT]:
+        log.info("validation shows no gain by the network: linear parts answer alone")
+        return
     best = min(record.files, key=lambda name: record.nll[name])
-    for rival in ("pool", RECURRENT):
-        if record.nll[best] <= record.nll[rival]:
-            log.info("by validation the linear part over %s alone is better than the %s", best,
-                     rival)
-            break
+    if record.nll[best] <= record.nll["pool"]:
+        log.info("by validation the linear part over %s alone is better than the pool", best)
+    elif record.nll[best] <= record.nll[RECURRENT]:
+        log.info("by validation the linear part over %s is better than the network", best)
