@@ -204,7 +204,7 @@ def finish_chains(folder: RunFolder, quiet: bool, as_json: bool) -> None:
     screen.print(chains_table(folder))
     if members:
         screen.print(
-            table(f"{folder.path}: validation nll", ("model", "nll"), members_rows(members))
+            table(f"{folder.path}: validation", ("model", "nll (nats)"), members_rows(members))
         )
     say_gain(folder.path, quiet)
     say_next(folder.path, "evaluate", *NEXT[folder.recipe.task], "diagnose", "show")
@@ -233,5 +233,6 @@ def say_gain(folder: Path, quiet: bool, task: Task | None = None) -> None:
 
 def say_next(folder: Path, *commands: str) -> None:
     screen.print(
-        Text("next: " + "   ".join(f"langevin {command} {folder}" for command in commands))
+        Text("next: " + "   ".join(f"langevin {command} {folder}" for command in commands)),
+        soft_wrap=True,
     )

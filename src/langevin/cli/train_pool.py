@@ -39,5 +39,5 @@ def pool(folder: Folder, quiet: Quiet = False, as_json: Json = False) -> None:
         print(json.dumps({key: told[key] for key in TOLD if key in told}))
         return
     rows = [("average of the samples", f"{record.nll[NETWORK]:.4f}"), *members_rows(record)]
-    screen.print(table(f"{folder}: validation nll", ("model", "nll"), rows))
+    screen.print(table(f"{folder}: validation nll", ("model", "nll (nats)"), rows))
     say_next(folder, "evaluate")

@@ -28,7 +28,7 @@ def foreign_page(result: Foreignness) -> Group:
              f"{result.between_members:.4f} between members + {result.within_samples:.4f} within samples"
              + (" (one sample has none)" if result.samples == 1 else "")),
     ]  # fmt: skip
-    columns = ("beginning", "line", "token", "nll", "percentile", "disagreement", "unknown %")
+    columns = ("beginning", "line", "token", "nll (nats)", "percentile", "disagreement (nats)", "unknown (%)")
     rows = [
         (excerpt(item.text, 30), "" if item.line is None else str(item.line), str(item.place), f"{item.nll:.3f}",
          f"{100 * item.quantile:.0f}", f"{item.mutual_information:.4f}", f"{100 * item.unknown_share:.0f}")

@@ -71,7 +71,7 @@ def answer_table(
         )
         for one in answered
     ]  # fmt: skip
-    columns = ("text", "label", "mean p", "± std", "entropy", "mut. inf.", "decision")
+    columns = ("text", "label", "mean p", "± std", "entropy (nats)", "mut. inf. (nats)", "decision")
     title = title if rule is None else f"{title}; {rule_in_words(rule)}"
     return table(title, columns, rows, words=True)
 
@@ -100,12 +100,12 @@ def ranking_table(decision: Decision) -> Group:
     """How well each statistic puts the wrong answers last, on validation and test; the best of each
     in green.
 
-    "at 90%": the error among the most certain 90% of the answers.
+    "error at 90%": the error among the most certain 90% of the answers.
     """
     parts = [(name, part) for name, part in (("valid", decision.valid), ("test", decision.test)) if part]
     columns = ["statistic"]
     for name, _ in parts:
-        columns += [f"{name} AURC", "at 90%", "at 80%"]
+        columns += [f"{name} AURC", "error at 90%", "at 80%"]
     rows = []
     for statistic in decision.valid.aurc:
         row: list[str | Text] = [statistic.replace("_", " ")]

@@ -97,7 +97,7 @@ def compared_table(title: str, result: Evaluation, chains: Models) -> ResultTabl
     rows = tuple((label, *(cell(numbers, name) for name in names), gains.get(label, ""))
                  for label, numbers in lines.items())  # fmt: skip
     first = result.compared[0].name
-    columns = ("model", *(heading(name, result.unit) for name in names), f"gain over {first}")
+    columns = ("model", *(heading(name, result.unit) for name in names), f"gain over {first} (nats)")
     return ResultTable(title, columns, rows)
 
 

@@ -68,7 +68,7 @@ Rows = tuple[tuple[str, ...], list[Cells]]
 
 def token_rows(top: tuple[UncertainItem, ...]) -> Rows:
     most = max(item.score for item in top)
-    return ("rank", "token in its context", "expected", "p ± std", "entropy", "mutual information"), [
+    return ("rank", "token in its context", "expected", "p ± std", "entropy (nats)", "mutual inf. (nats)"), [
         (str(rank), context_of(item, most), token_sign(item.predicted or ""), p_and_std(item),
          f"{item.entropy:.3f}", f"{item.mutual_information:.4f}")
         for rank, item in enumerate(top, 1)
@@ -76,8 +76,8 @@ def token_rows(top: tuple[UncertainItem, ...]) -> Rows:
 
 
 def sentence_rows(top: tuple[UncertainItem, ...]) -> Rows:
-    columns = ("rank", "sentence", "class", "p ± std", "predicted (✗: wrong)", "p ± std", "entropy",
-               "mutual information")  # fmt: skip
+    columns = ("rank", "sentence", "class", "p ± std", "predicted (✗: wrong)", "p ± std",
+               "entropy (nats)", "mutual inf. (nats)")  # fmt: skip
     return columns, [
         (str(rank), item.text, item.label or "", p_and_std(item),
          f"{item.predicted}{'' if item.label == item.predicted else ' ✗'}",
