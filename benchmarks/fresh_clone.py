@@ -23,7 +23,7 @@ DOCS = ROOT / "docs"
 LEFT_OUT = ("LANGEVIN_DATA", "PYTHONPATH", "OMP_NUM_THREADS", "VIRTUAL_ENV", "MAKEFLAGS")
 """Of the environment; pip's own settings stay, as they say where packages come from."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SIZE = "1100,3300"
+SIZE = "1100,2500"
 
 
 def main(targets: Sequence[str]) -> None:

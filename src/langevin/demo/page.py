@@ -18,7 +18,9 @@ from .tables import (
 )
 
 TITLE = "What three minutes of sampling give"
-DRAWN = "figure svg { max-width: 100%; height: auto; }"
+DRAWN = """figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+.words th[scope=row] { white-space: normal; font-weight: 400; }
+"""
 
 
 def demo_page(result: DemoResult) -> str:
