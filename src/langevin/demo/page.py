@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import __version__
 from ..report.components import Html, element, html_table, parts, section
-from ..report.page import POLICY, STYLE
+from ..report.page import OWN_STYLE, POLICY, STYLE
 from .course import DemoResult
 from .pictures import coloured_lines, windows_as_dots
 from .tables import (
@@ -18,7 +18,7 @@ from .tables import (
 )
 
 TITLE = "What three minutes of sampling give"
-DRAWN = """figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+DRAWN = """figure { max-width: none; } figure svg { max-width: 100%; height: auto; }
 .words th[scope=row] { white-space: normal; font-weight: 400; }
 """
 
@@ -29,7 +29,7 @@ def demo_page(result: DemoResult) -> str:
         "head", element("meta", charset="utf-8"),
         element("meta", http_equiv="Content-Security-Policy", content=POLICY),
         element("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        element("title", f"{TITLE} — langevin"), element("style", Html(STYLE + DRAWN)),
+        element("title", f"{TITLE} — langevin"), element("style", Html(STYLE + OWN_STYLE + DRAWN)),
     )  # fmt: skip
     main = element(
         "main",
