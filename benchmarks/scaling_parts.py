@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -46,20 +45,19 @@ def recipe_of(folder: Path, hidden: int, *more: str) -> Recipe:
                                 "threads=1", *more])
 
 
-def median_seconds(do: Callable[[], object], times: int) -> float:
-    """Of one call."""
+def least_seconds(do: Callable[[], object], times: int) -> float:
+    """Of one call, the least of several: other work on the machine only ever adds."""
     taken = []
     for _ in range(times):
         began = time.perf_counter()
         do()
         taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+    return min(taken)
 
 
 def measure_costs(folder: Path) -> dict[str, Any]:
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "langevin", "recipes", "--json"], stdout=subprocess.DEVNULL, check=True)
-    starting = time.perf_counter() - began
+    words = [sys.executable, "-m", "langevin", "resume", "--help"]
+    starting = least_seconds(lambda: subprocess.run(words, stdout=subprocess.DEVNULL, check=True), 3)
     return {name: vars(costs_of(start(recipe_of(folder, hidden), folder / str(hidden)), starting))
             for name, hidden in SHAPES.items()}
 
@@ -68,13 +66,13 @@ def costs_of(trainer: Trainer, starting: float) -> Costs:
     """Of a run that stands at its beginning."""
     for _ in range(5):
         trainer._train_one_batch()
-    step = median_seconds(trainer._train_one_batch, 30)
-    update = median_seconds(trainer.sampler.step, 30)
+    step = least_seconds(trainer._train_one_batch, 30)
+    update = least_seconds(trainer.sampler.step, 30)
     weights = sum(p.numel() for p in trainer.model.parameters())
     steps = iter(range(10**6, 10**9))
-    sample = median_seconds(lambda: trainer.store.append(trainer.model, next(steps)), 10)
+    sample = least_seconds(lambda: trainer.store.append(trainer.model, next(steps)), 10)
     size = trainer.store.samples[-1].path.stat().st_size
-    return Costs(step, update, weights, sample, size, median_seconds(trainer.save, 10), starting)
+    return Costs(step, update, weights, sample, size, least_seconds(trainer.save, 10), starting)
 
 
 def measure_gloo(folder: Path) -> dict[str, Any]:
@@ -92,7 +90,7 @@ def reduce_with_other(rank: int, meet: str, out: str) -> None:
     for size in (1024, 1 << 20, 64 << 20):
         tensor = torch.zeros(size // 4)
         distributed.all_reduce(tensor)
-        taken[size] = median_seconds(lambda tensor=tensor: distributed.all_reduce(tensor), 15)
+        taken[size] = least_seconds(lambda tensor=tensor: distributed.all_reduce(tensor), 15)
     if not rank:
         Path(out).write_text(json.dumps(taken))
     distributed.destroy_process_group()
@@ -130,8 +128,8 @@ def checkpoint_of(folder: Path, records: list[Any], count: int) -> dict[str, flo
     save_checkpoint(path, {"x": torch.zeros(1)}, progress)
     empty = path.stat().st_size
     whole = progress.model_copy(update={"samples": tuple(records)})
-    seconds = median_seconds(lambda: save_checkpoint(path, {"x": torch.zeros(1)}, whole), 3)
-    looked = median_seconds(lambda: load_progress(path), 3)
+    seconds = least_seconds(lambda: save_checkpoint(path, {"x": torch.zeros(1)}, whole), 3)
+    looked = least_seconds(lambda: load_progress(path), 3)
     return {"checkpoint_bytes_each": (path.stat().st_size - empty) / count,
             f"checkpoint_seconds_{count}": seconds, f"look_seconds_{count}": looked}
 

@@ -16,6 +16,7 @@ from langevin.store.folder import RunFolder
 from langevin.training.chains import resume_chains, start_chains
 from langevin.training.session import resume, start
 from tests.conftest import SET, TINY
+from tests.training.kills import kill_at_random
 from tests.training.test_loop import fingerprint
 from tests.training.two_nodes import kill_worker_of, two_nodes, wait_for, writer_of
 
@@ -100,7 +101,7 @@ def test_a_killed_node_and_a_killed_process_cost_nothing(text_file, tmp_path):
         process = train(text_file, tmp_path / "r", nodes)
         wait_for(lambda: begun(tmp_path / "r") or process.poll() is not None)
         os.kill(writer_of(unfinished(tmp_path / "r")[0]), signal.SIGKILL)
-        os.kill(nodes.raylets["two"], signal.SIGKILL)
+        nodes.kill_second()
         _, said = process.communicate(timeout=300)
         assert process.returncode == 0, said
     expect_bits_of_plain_runs(tmp_path / "r", text_file, tmp_path)
@@ -177,6 +178,11 @@ def test_a_cluster_of_our_own_is_started_where_none_runs(text_file, tmp_path):
     assert process.returncode == 0, said
     assert "ray" not in said.lower()
     expect_bits_of_plain_runs(tmp_path / "r", text_file, tmp_path, LONG)
+
+
+@pytest.mark.slow
+def test_twenty_kills_at_random(tmp_path):
+    assert kill_at_random(tmp_path, 20, seed=1)["same_bits"]
 
 
 def test_threads_of_a_chain_are_those_it_asks_of_its_engine(text_file, tmp_path):

@@ -1,6 +1,7 @@
 """A Ray cluster of two nodes on this machine, bound to the loopback, with a token; in a process of its own.
 
-As a program it starts the cluster, says where it is, and ends it when its standard input closes.
+As a program it starts the cluster, says where it is, puts another second node in the place of one that was killed for
+each line that it reads, and ends the cluster when its standard input closes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,17 @@ class Nodes:
     environment: dict[str, str]
     raylets: dict[str, int]
     process: subprocess.Popen[str]
-    temporary: Path
+
+    def kill_second(self) -> None:
+        os.kill(self.raylets["two"], signal.SIGKILL)
+
+    def replace_second(self) -> None:
+        """A new node in the place of the one that was killed."""
+        assert self.process.stdin
+        assert self.process.stdout
+        print(file=self.process.stdin, flush=True)
+        said = next(line for line in self.process.stdout if line.startswith("{"))
+        self.raylets.update(json.loads(said))
 
 
 @contextlib.contextmanager
@@ -53,7 +64,7 @@ def two_nodes(client_port: int = 0, **of_second: str) -> Iterator[Nodes]:
         said = next((line for line in process.stdout if line.startswith("{")), None)
         assert said, "the cluster did not start"
         told = json.loads(said)
-        yield Nodes(told["address"], variables, told["raylets"], process, temporary)
+        yield Nodes(told["address"], variables, told["raylets"], process)
     finally:
         process.stdin.close()
         try:
@@ -76,7 +87,9 @@ def main(client_port: int, of_second: dict[str, str]) -> None:
     raylets = {name: node.all_processes["raylet"][0].process.pid
                for name, node in (("one", first), ("two", second))}
     print(json.dumps({"address": cluster.address, "raylets": raylets}), flush=True)
-    sys.stdin.read()
+    for _ in sys.stdin:
+        second = cluster.add_node(node_name="two", **common)
+        print(json.dumps({"two": second.all_processes["raylet"][0].process.pid}), flush=True)
     cluster.shutdown()
 
 

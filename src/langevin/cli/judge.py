@@ -109,6 +109,9 @@ def evaluate(
             found = caption_metrics(posterior, result.split, search, captions, progress)
             result = replace(result, captions=found)
     say_skipped(result.skipped)
+    if on != LOCAL and posterior.pools:
+        messages.print("averaged on the cluster; the other members of this run are told without "
+                       "--on", style="yellow", soft_wrap=True)  # fmt: skip
     for note in result.captions.notes if result.captions else ():
         messages.print(note, style="yellow", soft_wrap=True)
     print(json.dumps(result.to_dict())) if as_json else show_evaluation(result)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Lines
 
 from ..process import Progress
 from ..store.folder import RunFolder
-from ..store.manifest import HistoryLine, RunProgress
+from ..store.manifest import HistoryLine, RunProgress, joint_progress
 from ..training.loop import Trainer
 from .tables import cell, heading
 from .terminal import duration, messages
@@ -93,6 +94,12 @@ class TrainingProgress:
         return text + validated(trainer.history, trainer.task.score, trainer.running.count)
 
 
+MOST_LINES = 16
+"""Chains that have a line each; of more there is one line for all."""
+SHARE = 20
+"""Reading how far many chains are takes a twentieth of the time at most."""
+
+
 class ChainsProgress:
     """A live line for each chain on a terminal; without one, a plain line every half minute.
 
@@ -103,14 +110,13 @@ class ChainsProgress:
         self.folder, self.quiet = folder, quiet
         self.live = messages.is_terminal and not quiet
         self.last_look = self.last_line = time.monotonic()
+        self.pause = 1.0
         columns = (
             TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
             TextColumn("{task.fields[text]}"),
         )
         self.bar, self.score = Lines(*columns, console=messages), folder.recipe.data.score
-        self.numbers = [
-            self.bar.add_task(chain.path.name, total=None, text="") for chain in folder.chains
-        ]
+        self.numbers: dict[str, Any] = {}
 
     def __enter__(self) -> ChainsProgress:
         if self.live:
@@ -118,33 +124,43 @@ class ChainsProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.look()
         if self.live:
+            self.look()
             self.bar.stop()
 
     def __call__(self) -> None:
-        """Called some times a second; looks once a second."""
+        """Called some times a second; looks once a second, or less often where that takes long."""
         now = time.monotonic()
-        if now - self.last_look < 1:
+        if now - self.last_look < self.pause:
             return
-        self.last_look = now
         if self.live:
             self.look()
         elif not self.quiet and now - self.last_line > 30:
             self.last_line = now
-            lines = [
-                f"{chain.path.name} {progress_line(chain.progress(), self.score)}"
-                for chain in self.folder.chains if chain.progress()
-            ]
-            messages.print("; ".join(lines) or "starting", soft_wrap=True)
+            begun = [f"{name} {text}" for name, progress, text in self.lines() if progress]
+            messages.print("; ".join(begun) or "starting", soft_wrap=True)
+        self.last_look = time.monotonic()
+        self.pause = max(1.0, SHARE * (self.last_look - now))
 
     def look(self) -> None:
-        for number, chain in zip(self.numbers, self.folder.chains, strict=True):
-            if progress := chain.progress():
-                text = progress_line(progress, self.score)
+        for name, progress, text in self.lines():
+            if name not in self.numbers:
+                self.numbers[name] = self.bar.add_task(name, total=None, text="")
+            if progress:
                 self.bar.update(
-                    number, total=progress.total, completed=progress.step, text=text
+                    self.numbers[name], total=progress.total, completed=progress.step, text=text
                 )
+
+    def lines(self) -> list[tuple[str, RunProgress | None, str]]:
+        """Name, progress and words of each chain, or of all together."""
+        each = [chain.progress() for chain in self.folder.chains]
+        if len(each) <= MOST_LINES:
+            return [(chain.path.name, progress, progress_line(progress, self.score))
+                    for chain, progress in zip(self.folder.chains, each, strict=True)]
+        whole = joint_progress(each)
+        steps = f"{whole.step}/{whole.total}" if whole else "not started"
+        done = sum(progress is not None and progress.finished for progress in each)
+        return [(f"{len(each)} chains", whole, f"{steps}  {done} finished")]
 
 
 def progress_line(progress: RunProgress | None, score: str) -> str:

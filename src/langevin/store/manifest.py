@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -272,6 +273,7 @@ def processor_name() -> str:
         return platform.machine()
 
 
+@cache
 def commit() -> str | None:
     """The git commit of the tree that this package runs from, "-changed" where it was edited."""
     here = Path(__file__).resolve()
