@@ -169,6 +169,21 @@ def test_a_node_with_another_version_is_named(text_file, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(subprocess.run(["unshare", "-m", "true"], check=False).returncode != 0,
+                    reason="no mount namespaces here")  # fmt: skip
+def test_a_node_with_other_storage_is_named(text_file, tmp_path):
+    """Its folder of that name is another one, and empty."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    with two_nodes(hidden=folder) as nodes:
+        said = refusal("train", "--text", text_file, "--out", folder / "r", "--chains", 2, "--on",
+                       nodes.address, env=nodes.environment)  # fmt: skip
+    assert f"expected storage that all nodes see at {folder}, node two" in said
+    assert "sees another folder of that name there" in said
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.slow
 def test_a_cluster_of_our_own_is_started_where_none_runs(text_file, tmp_path):
     alone = {"RAY_TMPDIR": tempfile.mkdtemp(prefix="ray", dir="/tmp"), "HOME": str(tmp_path)}
     process = command("train", "--text", text_file, "--out", tmp_path / "r", "--chains", 2, "--on", "ray",

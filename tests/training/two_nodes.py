@@ -7,6 +7,7 @@ each line that it reads, and ends the cluster when its standard input closes.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import secrets
@@ -47,14 +48,16 @@ class Nodes:
 
 
 @contextlib.contextmanager
-def two_nodes(client_port: int = 0, **of_second: str) -> Iterator[Nodes]:
-    """The cluster; `of_second` are variables of the second node's environment."""
+def two_nodes(
+    client_port: int = 0, hidden: Path | None = None, **of_second: str
+) -> Iterator[Nodes]:
+    """The cluster; the second node has these variables, and another folder in the place of `hidden`."""
     temporary = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # sockets need short names
     variables = QUIET | LOOPBACK | {
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_TMPDIR": str(temporary),
     }  # fmt: skip
     process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(client_port), json.dumps(of_second)], text=True,
+        [sys.executable, "-m", __name__, str(client_port), str(hidden or ""), json.dumps(of_second)], text=True,
         env=os.environ | variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
@@ -75,7 +78,18 @@ def two_nodes(client_port: int = 0, **of_second: str) -> Iterator[Nodes]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def main(client_port: int, of_second: dict[str, str]) -> None:
+CLONE_NEWNS = 0x00020000
+"""From Linux's sched.h."""
+
+
+def hide(folder: str) -> None:
+    """An empty folder in its place, for this process and those it starts from now on."""
+    ctypes.CDLL(None).unshare(CLONE_NEWNS)
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+
+
+def main(client_port: int, hidden: str, of_second: dict[str, str]) -> None:
     from ray.cluster_utils import Cluster
 
     cluster = Cluster()
@@ -83,6 +97,8 @@ def main(client_port: int, of_second: dict[str, str]) -> None:
     client = {"ray_client_server_port": client_port} if client_port else {}
     first = cluster.add_node(node_name="one", **common, **client)
     os.environ.update(of_second)
+    if hidden:
+        hide(hidden)
     second = cluster.add_node(node_name="two", **common)
     raylets = {name: node.all_processes["raylet"][0].process.pid
                for name, node in (("one", first), ("two", second))}
@@ -115,4 +131,4 @@ def kill_worker_of(chain: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), json.loads(sys.argv[2]))
+    main(int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3]))
