@@ -185,7 +185,7 @@ def test_a_node_with_other_storage_is_named(text_file, tmp_path):
 
 @pytest.mark.slow
 def test_a_cluster_of_our_own_is_started_where_none_runs(text_file, tmp_path):
-    alone = {"RAY_TMPDIR": tempfile.mkdtemp(prefix="ray", dir="/tmp"), "HOME": str(tmp_path)}
+    alone = {"RAY_ADDRESS": "local", "RAY_TMPDIR": tempfile.mkdtemp(prefix="ray", dir="/tmp"), "HOME": str(tmp_path)}
     process = command("train", "--text", text_file, "--out", tmp_path / "r", "--chains", 2, "--on", "ray",
                       *options(LONG), "--quiet", env=alone)  # fmt: skip
     _, said = process.communicate(timeout=300)

@@ -21,8 +21,8 @@ from ..process import available_cores
 from ..store.folder import MARKER
 from . import node
 
-AUTO = "auto"
-"""Ray's word for the cluster that runs on this machine."""
+AUTO, OWN = "auto", "local"
+"""Ray's words for the cluster that runs on this machine, and for a new one."""
 ADDRESS = re.compile(r"(?:ray://)?(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})")
 LIMIT = 30.0
 """Seconds in which a cluster, and each of its nodes, must answer."""
@@ -106,19 +106,23 @@ def token_mode(address: str) -> dict[str, str]:
         return {}
     known = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
     if not known and not (Path.home() / ".ray" / "auth_token").is_file():
-        if address != AUTO:
+        if address not in (AUTO, OWN):
             raise no_token(address, "found none")
         return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     return {"RAY_AUTH_MODE": "token"}
 
 
 def no_token(address: str, found: str) -> LangevinError:
-    return LangevinError(f"expected the token of the Ray cluster at {address}, {found}; put it into RAY_AUTH_TOKEN or "
-                         f"~/.ray/auth_token ('ray get-auth-token' on the cluster tells it)")
+    where = "that runs here" if address == AUTO else f"at {address}"
+    instead = f", or set RAY_ADDRESS={OWN} for a new one" if address == AUTO else ""
+    return LangevinError(f"expected the token of the Ray cluster {where}, {found}; put it into RAY_AUTH_TOKEN or "
+                         f"~/.ray/auth_token ('ray get-auth-token' on the cluster tells it){instead}")
 
 
 def reach(address: str) -> bool:
     """Whether a cluster answers there; a named one that does not is refused, in time and in one line."""
+    if address == OWN:
+        return False
     if named := ADDRESS.fullmatch(address):
         try:
             socket.create_connection((named["host"].strip("[]"), int(named["port"])), LIMIT / 3).close()
