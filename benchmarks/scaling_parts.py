@@ -162,7 +162,8 @@ def evaluated(out: Path, on: str) -> dict[str, float]:
     """By the command, in a process of its own."""
     words = [sys.executable, "-m", "langevin", "evaluate", str(out), "--on", on, "--json"]
     began = time.perf_counter()
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    alone = os.environ | {"RAY_ADDRESS": "local"}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=alone)
     assert process.stdout
     said = json.loads(process.stdout.read())
     usage = os.wait4(process.pid, 0)[2]
