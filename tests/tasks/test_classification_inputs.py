@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from langevin.errors import LangevinError
+from langevin.predict.load import open_posterior
 from langevin.recipe import load_recipe
 from langevin.recipe.sentences import default_recipe
 from langevin.store.folder import RunFolder
@@ -111,3 +112,22 @@ def test_which_recipe_is_for_what_is_known_of_words():
     assert default_recipe(None, None) == "classify-words"
     assert default_recipe("v.txt", None) == "classify-vectors"
     assert default_recipe(None, ENCODER) == "classify-encoder"
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_trained_run_does_without_its_word_vectors(build, tmp_path, frozen):
+    """They are in its samples and checkpoint; only a run from its beginning reads them."""
+    name = "classify-vectors" if frozen else "classify"
+    vectors = sets(tmp_path) if frozen else f"vectors={tmp_path / 'v1.txt'}"
+    recipe = build(name, vectors, "pool=none", *(["project=4"] if frozen else ["prior_at_vectors=false"]))
+    start(recipe, tmp_path / "begun")
+    start(recipe, tmp_path / "run").run()
+    before = open_posterior(tmp_path / "run").evaluate()
+    for path in tmp_path.glob("v*.txt"):
+        path.unlink()
+    assert open_posterior(tmp_path / "run").evaluate() == before
+    assert resume(tmp_path / "run").finished
+    with pytest.raises(LangevinError, match="expected word vectors at"):
+        resume(tmp_path / "begun")
+    with pytest.raises(LangevinError, match="expected word vectors at"):
+        start(recipe, tmp_path / "new")

@@ -120,6 +120,9 @@ class Task(Protocol):
     def prior_means(self) -> dict[str, Tensor]:
         """By the name of a parameter, where its Gaussian prior is centred if not at zero."""
 
+    def expect_beginning(self) -> None:
+        """Refuse where something is not there that only a run from its beginning needs."""
+
     def as_sample(self, model: nn.Module) -> nn.Module:
         """What is stored of a model."""
 

@@ -156,6 +156,9 @@ class CaptionTask:
     def prior_means(self) -> dict[str, Tensor]:
         return {}
 
+    def expect_beginning(self) -> None:
+        """All is there."""
+
     def as_sample(self, model: nn.Module) -> nn.Module:
         return model
 

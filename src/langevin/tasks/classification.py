@@ -19,7 +19,6 @@ from ..data.folds import balanced_weights, refuse_unlearnable, numbered, read_al
 from ..data.sentences import LABEL_NAMES, Sentences, read_sentences
 from ..data.frozen_vectors import joint_coverage, side_by_side
 from ..data.spelling import words_of
-from ..data.vectors import WordVectors, load_vectors
 from ..data.vocabulary import UNKNOWN, Vocabulary
 from ..errors import LangevinError
 from ..models.classifier import SentenceClassifier
@@ -30,6 +29,7 @@ from ..posterior.scores import Scores
 from ..recipe import Recipe, SentenceData
 from .base import Batch, Carry, refuse_changed_data, refuse_changed_split, refuse_changed_vectors
 from .items import SentenceItems, name_answer
+from .known_words import OF_VECTORS, embedding_width, vectors_of
 from .shards import WHOLE, Shard
 
 log = logging.getLogger("langevin")
@@ -75,9 +75,11 @@ class ClassifyTask:
         self.fewest_rows = self.training.fewest
         self.class_counts = torch.bincount(self.targets["train"], minlength=len(self.labels))
         counts = Counter(word for part in words.values() for sentence in part for word in sentence)
-        self.vectors = [load_vectors(name, counts) for name in data.vector_sets]
+        self.vectors, self.missing = vectors_of(data, counts, facts)
         self.table = side_by_side(self.vectors, self.vocabulary.tokens) if self.projects else None
         self.facts = self.remembered(sha256, split_hash, counts, corpus) | read
+        if facts and self.missing:
+            self.facts |= {key: facts.get(key) for key in OF_VECTORS}
         refuse_changed_vectors(data.vectors, self.facts, facts)
         if facts is None:
             self.announce()
@@ -175,10 +177,15 @@ class ClassifyTask:
         What is known of a word beforehand is its vector. A prior around zero would take it away again from every word
         that is rare in training, as nothing holds against the pull.
         """
-        trained = self.vectors and not self.projects and self.data.train_vectors
+        trained = self.data.vectors and self.recipe.model.project is None and self.data.train_vectors
         if not (trained and self.data.prior_at_vectors):
             return {}
+        self.expect_beginning()
         return {"embedding.weight": self.vectors[0].embed(self.vocabulary.tokens)}
+
+    def expect_beginning(self) -> None:
+        if self.missing:
+            raise LangevinError(self.missing)
 
     def as_sample(self, model: nn.Module) -> nn.Module:
         return model
@@ -232,26 +239,6 @@ class ClassifyTask:
         numbers = calibration_metrics(log_probs, self.targets[split])
         named = {name: numbers[name] for name in ("nll", "error", "brier", "ece")}
         return Scores(items=len(log_probs), **named)
-
-
-def embedding_width(recipe: Recipe, vectors: Sequence[WordVectors]) -> int:
-    """Of the words that are trained; 0 where an encoder or projected vectors take their place."""
-    model, data = recipe.model, recipe.data
-    assert isinstance(data, SentenceData)
-    if model.tied:
-        raise LangevinError("a classifier has no output words to tie; set tied = false")
-    if data.encoder is not None:
-        if model.embed or model.characters:
-            raise LangevinError("an encoder is read in place of words; leave embed and characters out")
-        return 0
-    if vectors and model.project is not None:
-        return model.embed or 0
-    if len(vectors) > 1:
-        raise LangevinError(f"several word vectors are read through a projection, got {len(vectors)} and no project; "
-                            f"set project = 64")
-    if vectors and model.embed not in (None, vectors[0].dim):
-        raise LangevinError(f"embed must be {vectors[0].dim} as in {vectors[0].name}, got {model.embed}; leave it out")
-    return vectors[0].dim if vectors else model.embed or model.hidden
 
 
 def open_reader(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> TextReader:

@@ -62,6 +62,9 @@ class DistillTask:
     def prior_means(self) -> dict[str, Tensor]:
         return {}
 
+    def expect_beginning(self) -> None:
+        self.task.expect_beginning()
+
     def training_batch(self, epoch: int, index: int) -> Batch:
         return self.task.training_batch(epoch, index)
 

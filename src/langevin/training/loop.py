@@ -94,7 +94,9 @@ class Trainer(TrainingState):
         self.evaluating = False
         """True while nothing changes, so that an interruption may cut in."""
         loaded = self.group.decide(self.writer.load())
-        if loaded is not None:
+        if loaded is None:
+            task.expect_beginning()
+        else:
             self.unpack(*loaded)
             say_other_processes(loaded[1].processes or 1, self.group.size)
         self.said: list[Tensor | None] = (
