@@ -1,15 +1,17 @@
 """Passes over the samples of many chains: their averages, in memory that does not grow with the chains."""
 
+import math
 from functools import reduce
 from pathlib import Path
 
 import pytest
 import torch
 
+from langevin.posterior.average import LogMean
 from langevin.recipe import load_recipe
-from langevin.store.samples import Sample
+from langevin.store.samples import Sample, choose
 from langevin.tasks import open_task
-from langevin.tasks.scoring import Pass, score_chain, score_samples
+from langevin.tasks.scoring import Pass, collection_means, score_chain, score_samples
 from tests.conftest import SENTENCE, TINY
 
 
@@ -63,3 +65,14 @@ def test_chains_joined_in_any_tree_give_the_same_average(long_task):
         assert [(e.chain, e.step) for e in found.each] == [(c, s) for c in range(5) for s in range(3)]
         assert [e.chain for e in found.chains] == list(range(5))
         assert [mean.count for mean in found.sums.means["thinned"]] == [5, 10, 15]
+
+
+def test_thinned_collections_of_many_samples_take_no_sum_for_each_pair(monkeypatch):
+    """807 samples would take 326,028 of them. The averages are those of the samples that are chosen."""
+    generator = torch.Generator().manual_seed(0)
+    kept = [10 * torch.randn(5, generator=generator).abs().neg() - 300 * (n % 2) for n in range(70)]
+    monkeypatch.setattr(LogMean, "add", None)
+    found = [mean.value() for mean in collection_means(kept, "thinned")]
+    for n, value in enumerate(found, 1):
+        plain = torch.stack(choose(kept, "thinned", n)).double().logsumexp(0) - math.log(n)
+        assert torch.allclose(value.double(), plain, rtol=1e-5)
