@@ -27,6 +27,15 @@ def test_what_is_left_out_follows_from_the_size_of_the_text(text_file):
     assert fit_recipe(recipe) == recipe
 
 
+@pytest.mark.parametrize("level", ["byte", "char", "word"])
+def test_small_texts_are_passed_over_more_often_within_bounds(level):
+    epochs = [settings_by_size(level, tokens)["run"]["epochs"]
+              for tokens in (0, 1000, 20_000, 120_000, 450_000, 900_000)]
+    assert epochs == sorted(epochs, reverse=True)
+    assert epochs[0] == epochs[1] <= 40
+    assert epochs[2] > epochs[-1]
+
+
 def test_what_was_set_stays(text_file):
     asked = ["hidden=9", "epochs=1.5", "lr=0.125", "batch_size=3", "prior_var=7"]
     recipe = fit_recipe(load_recipe("text", [f"corpus={text_file}", *asked]))

@@ -71,8 +71,8 @@ class TextData(Table):
         return f"{self.corpus} by {self.level}, {batches}, N = {num_data}"
 
 
-ENOUGH = 3_000_000
-"""Tokens in all passes over a small text."""
+ENOUGH, ENOUGH_WORDS = 3_000_000, 1_000_000
+"""Tokens in all passes over a small text: bytes or characters, and words."""
 
 
 def settings_by_size(level: str, tokens: int) -> dict[str, dict[str, int | float]]:
@@ -83,17 +83,22 @@ def settings_by_size(level: str, tokens: int) -> dict[str, dict[str, int | float
     lets the rate of bytes be so high. What was measured, and what was not, is in docs/log.md of
     2026-11-19.
     """
+    few, tiny = tokens < 500_000, tokens < 50_000
     if level == "word":
         return {
             "data": {"batch_size": 20, "window": 35},
-            "model": {"hidden": 128 if tokens < 500_000 else 200, "layers": 1},
-            "sampler": {"lr": 4e-3 if tokens < 500_000 else 8e-3, "prior_var": 0.1},
-            "run": {"epochs": 8 if tokens < 500_000 else 5},
+            "model": {"hidden": 128 if few else 200, "layers": 1},
+            "sampler": {"lr": 4e-3 if few and not tiny else 8e-3, "prior_var": 0.1},
+            "run": {"epochs": passes(8, ENOUGH_WORDS, tokens) if few else 5},
         }
-    few = tokens < 500_000
     return {
         "data": {"batch_size": 32 if few else 50, "window": 50},
         "model": {"hidden": 256, "layers": 1, "dropout": 0.2 if few else 0.0},
         "sampler": {"lr": 1.6e-2 if few else 1.2e-2, "prior_var": 1.0},
-        "run": {"epochs": min(40, max(12, ENOUGH // max(1, tokens))) if few else 6},
+        "run": {"epochs": passes(12, ENOUGH, tokens) if few else 6},
     }
+
+
+def passes(least: int, enough: int, tokens: int) -> int:
+    """Epochs of a small text, in which so many tokens are read."""
+    return min(40, max(least, enough // max(1, tokens)))
