@@ -81,6 +81,10 @@ def test_pictures_are_captioned_by_the_network_of_the_training(trained, tmp_path
         code, _, told = cli("export", run, tmp_path / "export")
         assert code == 0, told
         run = tmp_path / "export"
+    if exported:
+        code, _, told = cli("caption", run, picture)
+        assert code == 2
+        assert "name its file or folder by --extractor" in told
     more = ("--extractor", trained / "network") if exported else ()
     code, printed, told = cli("caption", run, picture, "--json", "--top", 1, *more)
     assert code == 0, told

@@ -8,9 +8,12 @@ from langevin.data.features import named_rows, read_features
 from langevin.errors import LangevinError
 from langevin.models.extractor import open_extractor
 from langevin.models.pictures import features_of_pictures
+from langevin.models.state_cache import StateCache
+from langevin.process import Progress
 from langevin.recipe import load_recipe
 from langevin.store.folder import RunFolder
 from langevin.tasks import open_task
+from tests.tiny_pictures import write_network, write_pictures
 
 
 def test_without_the_network_it_says_where_it_is_looked_for(tmp_path, monkeypatch):
@@ -23,6 +26,39 @@ def test_an_unknown_way_to_read_pictures_is_refused_first(tmp_path, monkeypatch)
     monkeypatch.setenv("LANGEVIN_DATA", str(tmp_path))
     with pytest.raises(LangevinError, match=r'expected preprocess "caffe" .* got "keras"'):
         open_extractor(preprocess="keras")
+
+
+class Interrupting(Progress):
+    """Ctrl-C after so many parts; counts those that were done."""
+
+    def __init__(self, after):
+        self.after, self.done = after, 0
+
+    def begin(self, total, parts="samples"):
+        def advance():
+            self.done += 1
+            if self.done == self.after:
+                raise KeyboardInterrupt
+
+        return advance
+
+
+def test_who_is_interrupted_goes_on_there(tmp_path, monkeypatch):
+    """What was computed before is not computed again, and the features are the same."""
+    pytest.importorskip("PIL")
+    pytest.importorskip("transformers")
+    monkeypatch.setattr("langevin.models.pictures.KEPT_AT_ONCE", 8)
+    names = [name for name, _ in write_pictures(tmp_path / "pictures", 20)[::2]]
+    paths = {name: tmp_path / "pictures" / name for name in names}
+    extractor = open_extractor(str(write_network(tmp_path / "network")))
+    cut, whole = StateCache(tmp_path / "cut", 1 << 20), StateCache(tmp_path / "whole", 1 << 20)
+    with pytest.raises(KeyboardInterrupt):
+        features_of_pictures(paths, extractor, cache=cut, progress=Interrupting(19))
+    assert len(list(cut.folder.glob("*.safetensors"))) == 2
+    again, _ = features_of_pictures(paths, extractor, cache=cut)
+    straight, _ = features_of_pictures(paths, extractor, cache=whole)
+    assert again.sha256() == straight.sha256()
+    assert len(list(cut.folder.glob("*.safetensors"))) == 3
 
 
 @pytest.mark.data

@@ -13,6 +13,7 @@ from ..errors import LangevinError
 from ..recipe import CaptionData, Recipe
 from ..recipe.load import toml_value
 from ..report.progress import Bars
+from ..report.terminal import messages
 from ..tasks.pictures import open_pictures
 from .app import takes
 
@@ -94,5 +95,10 @@ def look_at_pictures(recipe: Recipe, quiet: bool) -> None:
     """Compute the features of a recipe's pictures, or find them computed; say what is left out."""
     data = recipe.data
     if isinstance(data, CaptionData) and data.images is not None and data.features is None:
-        with Bars(quiet) as progress:
-            open_pictures(data, progress=progress, say=True)
+        try:
+            with Bars(quiet) as progress:
+                open_pictures(data, progress=progress, say=True)
+        except KeyboardInterrupt:
+            messages.print("stopped; features that were computed are kept, the same command goes "
+                           "on there", soft_wrap=True)  # fmt: skip
+            raise typer.Exit(130) from None

@@ -70,7 +70,15 @@ def open_extractor(
         name = str(known["name"])
     if known and preprocess is None and known["preprocess"] in ("caffe", "torchvision"):
         preprocess = str(known["preprocess"])
-    found = open_named(name, preprocess)
+    try:
+        found = open_named(name, preprocess)
+    except LangevinError as error:
+        if known is None or name != known["name"] or name == KNOWN:
+            raise
+        raise LangevinError(
+            f"expected the extractor {name} of this run (sha256 {known['sha256'][:12]}…), it "
+            f"cannot be opened by that name; name its file or folder by --extractor"
+        ) from error
     if known:
         expect_same(found, known)
     return found
