@@ -41,9 +41,9 @@ class PictureFolder:
 def find_pictures(
     folder: Path, names: Iterable[str], known: Collection[str] = ()
 ) -> PictureFolder:
-    """The picture of each name: at that place in the folder, or alone of its name below it.
+    """The picture of each name: at that place in the folder, or alone of its file's name below it.
 
-    A name that leads out of the folder is refused, be it by a link. Pictures of other `known` names
+    A name without an ending is that of the one picture which has it before its ending. A name that leads out of the folder is refused, be it by a link. Pictures of other `known` names
     have captions, too.
     """
     if not folder.is_dir():
@@ -53,22 +53,23 @@ def find_pictures(
     there = list_pictures(folder)
     below: dict[str, list[str]] = {}
     for place in there:
-        below.setdefault(PurePosixPath(place).name, []).append(place)
+        for short in (PurePosixPath(place).name, PurePosixPath(place).stem):
+            below.setdefault(short, []).append(place)
     paths, missing = dict[str, Path](), list[str]()
     for name in names:
         place = safe_place(folder, name)
         if place not in there:
-            alike = below.get(name, [])
+            alike = below.get(PurePosixPath(place).name, [])
             place = alike[0] if len(alike) == 1 else place
         if place in there or (folder / place).is_file():
             paths[name] = inside(folder, place)
         else:
             missing.append(name)
     taken = {path.relative_to(folder).as_posix() for path in paths.values()}
-    others = {safe_place(folder, name) for name in known}
+    others = {PurePosixPath(safe_place(folder, name)).name for name in known}
     unnamed = tuple(sorted(
         place for place in there - taken
-        if place not in others and PurePosixPath(place).name not in others
+        if not others & {PurePosixPath(place).name, PurePosixPath(place).stem}
     ))
     if not there and not paths:
         raise LangevinError(f"expected pictures in {folder}, found none; pass the folder that has "
