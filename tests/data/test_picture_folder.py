@@ -38,7 +38,7 @@ def test_pictures_that_nobody_names_are_told(folder):
 
 
 def test_a_folder_without_pictures_is_refused(tmp_path):
-    with pytest.raises(LangevinError, match="expected pictures in .*, found none"):
+    with pytest.raises(LangevinError, match=r"expected pictures in .*, found none"):
         find_pictures(tmp_path, ["a.jpg"])
-    with pytest.raises(LangevinError, match="expected a folder of pictures at .*, found nothing"):
+    with pytest.raises(LangevinError, match=r"expected a folder of pictures at .*, found nothing"):
         find_pictures(tmp_path / "no", ["a.jpg"])
