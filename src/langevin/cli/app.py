@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import wraps
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +12,7 @@ import typer
 from ..predict.decision import CONFIDENCE
 from ..report.terminal import messages
 from ..posterior.selection import ALL, Selection
+from .options import add_options
 
 
 def command_group() -> typer.Typer:
@@ -123,32 +122,7 @@ def takes_selection(function: Callable[..., None]) -> Callable[..., None]:
         )  # all collections; masks of the last sample
         return Selection(how or (ALL if whole else None), *which)
 
-    return takes(function, "selection", SELECTION, gather)
-
-
-def takes(
-    function: Callable[..., None], parameter: str, added: dict[str, tuple[Any, Any]],
-    gather: Callable[[dict[str, Any], dict[str, Any]], Any],
-) -> Callable[..., None]:
-    """A command one of whose parameters becomes several options, `added` after all others.
-
-    `gather` makes it of what these were given, and all others.
-    """
-    shape = signature(function, eval_str=True)
-    options = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for name, (kind, default) in added.items()
-    ]
-    parameters = [*(p for p in shape.parameters.values() if p.name != parameter), *options]
-
-    @wraps(function)
-    def command(**given: Any) -> None:
-        own = {name: given.pop(name) for name in added}
-        function(**{parameter: gather(own, given)}, **given)
-
-    command.__signature__ = shape.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
+    return add_options(function, "selection", SELECTION, gather, last=True)
 
 
 def say_skipped(problems: Iterable[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -27,33 +26,14 @@ from .app import (
     command_group,
     example,
     say_skipped,
-    takes,
     takes_selection,
 )
+from .options import takes
 
 app = command_group()
 
 TOP = 3
 """Captions of each image, where the beam has room."""
-SOURCES = {
-    "images": (Annotated[
-        list[str] | None, typer.Argument(metavar="IMAGE", help="pictures; names with --features")
-    ], None),
-    "features": (Annotated[
-        Path | None, typer.Option(help="image features: .npy, .npz or .safetensors")
-    ], None),
-    "names": (Annotated[
-        Path | None, typer.Option(help="names of the feature rows, one a line")
-    ], None),
-    "extractor": (Annotated[
-        str | None, typer.Option(help="ResNet-50 weights, or a network of transformers by folder "
-                                      "or name (default: that of the training)")
-    ], None),
-    "preprocess": (Annotated[
-        str | None, typer.Option(help="how ResNet-50 weights want pictures: caffe, torchvision")
-    ], None),
-}  # fmt: skip
-"""The options behind `Source`, in its order."""
 Beam = Annotated[int, typer.Option(help="width of the beam search")]
 Top = Annotated[
     int | None,
@@ -68,11 +48,22 @@ PerSample = Annotated[
 class Source:
     """Where the images come from: pictures, or features."""
 
-    images: list[str] | None = None
-    features: Path | None = None
-    names: Path | None = None
-    extractor: str | None = None
-    preprocess: str | None = None
+    images: Annotated[
+        list[str] | None, typer.Argument(metavar="IMAGE", help="pictures; names with --features")
+    ] = None
+    features: Annotated[
+        Path | None, typer.Option(help="image features: .npy, .npz or .safetensors")
+    ] = None
+    names: Annotated[
+        Path | None, typer.Option(help="names of the feature rows, one a line")
+    ] = None
+    extractor: Annotated[
+        str | None, typer.Option(help="ResNet-50 weights, or a network of transformers by folder "
+                                      "or name (default: that of the training)")
+    ] = None
+    preprocess: Annotated[
+        str | None, typer.Option(help="how ResNet-50 weights want pictures: caffe, torchvision")
+    ] = None
 
     def check(self) -> None:
         """Refuse what does not go together."""
@@ -109,7 +100,7 @@ class Source:
 
 @app.command(epilog=example("langevin caption runs/captions photo.jpg --beam 5"))
 @takes_selection
-@partial(takes, parameter="source", added=SOURCES, gather=lambda own, others: Source(**own))
+@takes("source", Source)
 def caption(
     folder: Folder,
     selection: Selection,

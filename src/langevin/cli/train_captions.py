@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,44 +14,34 @@ from ..recipe.load import toml_value
 from ..report.progress import Bars
 from ..report.terminal import messages
 from ..tasks.pictures import open_pictures
-from .app import takes
-
-PICTURES = {
-    "images": (Annotated[
-        Path | None, typer.Option(help="folder of pictures; with --captions")
-    ], None),
-    "captions": (Annotated[
-        Path | None, typer.Option(help="of pictures: CSV, TSV, COCO's or Karpathy's JSON")
-    ], None),
-    "features": (Annotated[
-        Path | None, typer.Option(help="of the pictures, instead of --images: .npy, .npz, "
-                                       ".safetensors")
-    ], None),
-    "extractor": (Annotated[
-        str | None, typer.Option(help="makes features of pictures: ResNet-50 weights, or a network "
-                                      "of transformers by folder or name")
-    ], None),
-    "preprocess": (Annotated[
-        str | None, typer.Option(help="how ResNet-50 weights want pictures: caffe, torchvision")
-    ], None),
-    "skip_damaged": (Annotated[
-        bool, typer.Option("--skip-damaged", help="leave out pictures that are damaged, missing or "
-                                                  "without captions")
-    ], False),
-}  # fmt: skip
-"""The options behind `CaptionOptions`, in its order."""
-
 
 @dataclass(frozen=True)
 class CaptionOptions:
     """What was said of pictures and captions."""
 
-    images: Path | None = None
-    captions: Path | None = None
-    features: Path | None = None
-    extractor: str | None = None
-    preprocess: str | None = None
-    skip_damaged: bool = False
+    images: Annotated[
+        Path | None, typer.Option(help="folder of pictures; with --captions")
+    ] = None
+    captions: Annotated[
+        Path | None, typer.Option(help="of pictures: CSV, TSV, COCO's or Karpathy's JSON")
+    ] = None
+    features: Annotated[
+        Path | None,
+        typer.Option(help="of the pictures, instead of --images: .npy, .npz, .safetensors"),
+    ] = None
+    extractor: Annotated[
+        str | None,
+        typer.Option(help="makes features of pictures: ResNet-50 weights, or a network of "
+                          "transformers by folder or name"),
+    ] = None
+    preprocess: Annotated[
+        str | None, typer.Option(help="how ResNet-50 weights want pictures: caffe, torchvision")
+    ] = None
+    skip_damaged: Annotated[
+        bool,
+        typer.Option("--skip-damaged", help="leave out pictures that are damaged, missing or "
+                                            "without captions"),
+    ] = False
 
     @property
     def given(self) -> bool:
@@ -84,11 +73,6 @@ class CaptionOptions:
         given |= {"preprocess": self.preprocess} if self.preprocess else {}
         given |= {"allow_missing": True} if self.skip_damaged else {}
         return [f"{key}={toml_value(value)}" for key, value in given.items()]
-
-
-def takes_pictures(function: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `pictures` becomes the options of PICTURES."""
-    return takes(function, "pictures", PICTURES, lambda own, others: CaptionOptions(**own))
 
 
 def look_at_pictures(recipe: Recipe, quiet: bool) -> None:
