@@ -36,7 +36,8 @@ is not listed was not run.
   the steps, averaged. *transformer*: three layers of 128 for as many seconds.
 - *best-pooled*: what validation prefers of all these, pooled with counts as langevin pools. Counts
   have taken validation in, in pools too, after the choices. *reading on*: counts go on counting
-  while they read the test.
+  while they read the test; pools have counts of the test alone beside them, and their weights
+  follow the text.
 - *ours*: `langevin train` with its own settings but for network, batches and epochs, pooled with
   counts; its seconds are those of the whole command. *alone*: the samples without counts.
 """
