@@ -20,7 +20,8 @@ TEMPERATURE, WIDEST = 0.01, 2.0
 """Of the draws: the highest at which their average is level with the point, up to the prior
 variance WIDEST. Beyond, it falls with 1/σ²: an n-gram that the labels say nothing of adds T·σ² to
 the variance of a logit, and of few rows most n-grams are such."""
-FOLDS = 5
+FOLDS, FEWER_FOLDS, MANY = 5, 3, 1000
+"""Of cross-validation, and of so many rows or more, where each fit takes its time."""
 SHORT = 4000
 """Rows below which words of a single text are judged at the best prior variance, not at the first
 alone: there the first can mislead."""
@@ -88,7 +89,7 @@ class Task:
         if np.bincount(rows.numbers).max() < 2:
             raise LangevinError("expected two rows of some class at least, for scores out of fold; "
                                 "every class has one: add rows, or pass validation rows")
-        count = min(FOLDS, len(rows.numbers))
+        count = min(FOLDS if len(rows.numbers) < MANY else FEWER_FOLDS, len(rows.numbers))
         fold = fold_of(rows.numbers, count, self.seed)
         return [(rows.take(np.flatnonzero(fold != f)), rows.take(np.flatnonzero(fold == f)))
                 for f in range(count)]
@@ -103,11 +104,12 @@ class Task:
                 reader = learn_items(rows.items, least)
                 pairs.append((self.read(reader, rows), self.read(reader, held_out)))
             searches[least] = Search(pairs, len(self.classes))
-        if len(splits[0][0].numbers) < SHORT:
+        thorough = len(splits[0][0].numbers) < SHORT
+        if thorough:
             for search in searches.values():
                 search.descend()
         least = min(searches, key=lambda least: searches[least].best.nll)
-        best = searches[least].descend()
+        best = searches[least].best if thorough else searches[least].descend()
         return Choice(best.prior_variance, least, best.nll)
 
     def read(self, reader: Features, rows: Rows) -> Labelled:

@@ -160,7 +160,7 @@ def spread(data: Labelled, weights: Floats, prior_variance: float, temperature: 
 
 
 class Search:
-    """Of powers of 2, the prior variance whose nll on the second halves of splits is least.
+    """Of powers of 4, the prior variance whose nll on the second halves of splits is least.
 
     The nll has one valley: from FIRST the search walks downhill, from top to top.
     """
@@ -180,7 +180,7 @@ class Search:
 
     def descend(self) -> Attempt:
         """Upwards as long as the nll falls; downwards where it did not fall at once."""
-        for factor in (2.0, 0.5):
+        for factor in (4.0, 0.25):
             while LEAST <= self.best.prior_variance * factor <= MOST:
                 attempt = self.attempt(self.best.prior_variance * factor)
                 if not attempt.nll < self.best.nll:
