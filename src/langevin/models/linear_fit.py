@@ -13,7 +13,7 @@ from torch import Tensor
 from ..errors import LangevinError
 from .linear import Choice, LinearPosterior
 from .linear_record import ClassWeight
-from .logistic import Labelled, Search, balanced, find_top, fold_of, spread
+from .logistic import Labelled, Search, balanced, find_top, fold_of, path_to, spread
 from .sentence_features import Features, Items, check_items, learn_items, read_items, take_items
 
 TEMPERATURE, WIDEST = 0.01, 2.0
@@ -120,8 +120,9 @@ class Task:
     def fit(self, rows: Rows, choice: Choice) -> LinearPosterior:
         reader = learn_items(rows.items, choice.least)
         data = self.read(reader, rows)
-        start = np.zeros((reader.width, len(self.classes)), np.float32)
-        top = find_top(data, choice.prior_variance, start)
+        top = np.zeros((reader.width, len(self.classes)), np.float32)
+        for variance in path_to(choice.prior_variance):
+            top = find_top(data, variance, top)
         temperature = TEMPERATURE * min(1.0, WIDEST / choice.prior_variance)
         deviation = spread(data, top, choice.prior_variance, temperature)
         return LinearPosterior(self.classes, reader, torch.from_numpy(top),

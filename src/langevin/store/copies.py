@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import secrets
 import shutil
@@ -15,8 +16,9 @@ from typing import Any
 from ..errors import LangevinError
 from ..files import sync_folder, write_atomic
 from ..recipe import Recipe
-from .folder import RECIPE, RunFolder
+from .folder import ORIGIN, RECIPE, RunFolder
 from .lock import LOCK
+from .records import write_record
 from .replacement import replaceable, replacing
 
 
@@ -61,8 +63,7 @@ class PortableRun:
             raise LangevinError(
                 f"cannot copy the run to {target}: {error}; choose another folder"
             ) from None
-        recipe = relocated(RunFolder(self.path).recipe, str(data_beside(self.path)), target)
-        write_atomic(target / RECIPE, recipe.to_toml().encode())  # last: it makes a folder a run
+        relocate(RunFolder(self.path), str(data_beside(self.path)), target)
 
     def __getstate__(self) -> dict[str, Any]:
         files = [path for path in (*self.path.rglob("*"), data_beside(self.path))
@@ -75,8 +76,7 @@ class PortableRun:
         for name, content in state["files"].items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(content)
-        recipe = relocated(RunFolder(self.path).recipe, state["corpus"], self.path)
-        write_atomic(self.path / RECIPE, recipe.to_toml().encode())
+        relocate(RunFolder(self.path), state["corpus"], self.path)
 
 
 @contextlib.contextmanager
@@ -97,6 +97,18 @@ def replacing_with_sentences(target: Path) -> Iterator[None]:
     if ours:
         aside.unlink()
         sync_folder(aside.parent)
+
+
+def relocate(run: RunFolder, before: str, path: Path) -> None:
+    """Give the copy of a run in `path` its recipe, which makes a folder a run and thus comes last.
+
+    It names the sentences beside the copy; a recipe that nobody edited is not called edited.
+    """
+    text, origin = relocated(run.recipe, before, path).to_toml().encode(), run.origin
+    if origin.recipe_sha256 is not None and not run.recipe_is_edited:
+        known = hashlib.sha256(text).hexdigest()
+        write_record(path / ORIGIN, origin.model_copy(update={"recipe_sha256": known}))
+    write_atomic(path / RECIPE, text)
 
 
 def relocated(recipe: Recipe, before: str, path: Path) -> Recipe:
