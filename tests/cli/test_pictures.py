@@ -49,7 +49,7 @@ def own(tmp_path, trained):
     return tmp_path
 
 
-def test_a_run_keeps_features_and_knows_its_extractor(trained):
+def test_a_run_keeps_features_and_knows_its_extractor(trained, cli):
     run = RunFolder(trained / "run")
     facts = run.facts
     assert facts["split_sizes"] == {"train": 24, "valid": 3, "test": 3}
@@ -60,6 +60,9 @@ def test_a_run_keeps_features_and_knows_its_extractor(trained):
     assert kept.extractor == facts["extractor"]
     assert len(kept.names) == COUNT
     assert run.recipe.model.image_as == "state"
+    code, printed, _ = cli("show", trained / "run", "--json")
+    seen = json.loads(printed)["facts"]["pictures seen by"]
+    assert (code, seen.split(",")[0]) == (0, "network")
 
 
 def test_everything_works_without_the_pictures(trained, tmp_path, cli):

@@ -44,6 +44,9 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
     }
     if origin.teacher:
         facts["teacher"] = f"{len(origin.teacher.samples)} samples of {origin.teacher.run}"
+    if seen := folder.facts.get("extractor"):
+        how = seen["preprocess"].split()[0]
+        facts["pictures seen by"] = f"{seen['name']}, sha256 {seen['sha256'][:12]}…, {how}"
     best = folder.choice()
     if best:
         facts["validation prefers"] = f"the {best.how} collection of {best.samples} samples"
