@@ -32,7 +32,7 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
         "state": state,
         "progress": f"step {step} of {total}" if total else "step 0",
         "time": duration(seconds),
-        "data": recipe.data.describe(folder.facts["num_data"]),
+        **data_facts(folder),
         "model": f"{recipe.model.layers}×{recipe.model.hidden} {recipe.model.cell}, dropout {recipe.model.dropout:g}",
         "sampler": f"{name}, " + ", ".join(f"{k} {v}" for k, v in settings.items()),
         "schedule": run.describe(),
@@ -44,9 +44,6 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
     }
     if origin.teacher:
         facts["teacher"] = f"{len(origin.teacher.samples)} samples of {origin.teacher.run}"
-    if seen := folder.facts.get("extractor"):
-        how = seen["preprocess"].split()[0]
-        facts["pictures seen by"] = f"{seen['name']}, sha256 {seen['sha256'][:12]}…, {how}"
     best = folder.choice()
     if best:
         facts["validation prefers"] = f"the {best.how} collection of {best.samples} samples"
@@ -61,6 +58,15 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
         "valid": history[-1]["valid"] if history else None, "average": averages[-1] if averages else None,
         **({"chains": [run_summary(chain) for chain in folder.chains]} if folder.chains else {}),
     }
+
+
+def data_facts(folder: RunFolder) -> dict[str, str]:
+    """What a run learnt from; of pictures, which network saw them."""
+    told = {"data": folder.recipe.data.describe(folder.facts["num_data"])}
+    if seen := folder.facts.get("extractor"):
+        how = seen["preprocess"].split()[0]
+        told["pictures seen by"] = f"{seen['name']}, sha256 {seen['sha256'][:12]}…, {how}"
+    return told
 
 
 def learning_table(summary: dict[str, Any]) -> Group:
