@@ -34,6 +34,7 @@ class Costs:
     """To write a sample, flushed to disk."""
     sample_bytes: int
     checkpoint: float
+    checkpoint_bytes: int
     start: float
     """From the command to the first step."""
 
@@ -115,10 +116,10 @@ def lost_after(plan: Plan, chance: random.Random) -> float:
 
 
 def storage_rate(costs: Costs, plan: Plan) -> float:
-    """Bytes a second that all running chains write together: samples and checkpoints (weights, gradients' state)."""
+    """Bytes a second that all running chains write together: samples and checkpoints."""
     seconds = work_of(costs, plan)
     checkpoints = plan.samples + seconds / plan.save_every
-    written = plan.samples * costs.sample_bytes + checkpoints * 3 * costs.sample_bytes
+    written = plan.samples * costs.sample_bytes + checkpoints * costs.checkpoint_bytes
     return min(plan.slots, plan.chains) * written / seconds
 
 

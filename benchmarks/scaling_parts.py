@@ -23,6 +23,7 @@ from torch import nn
 from langevin.posterior.average import average
 from langevin.recipe import Recipe, load_recipe
 from langevin.store.checkpoint import load_progress, save_checkpoint
+from langevin.store.folder import CHECKPOINT
 from langevin.store.manifest import RunProgress, processor_name
 from langevin.store.records import write_json
 from langevin.store.samples import SampleStore
@@ -72,7 +73,9 @@ def costs_of(trainer: Trainer, starting: float) -> Costs:
     steps = iter(range(10**6, 10**9))
     sample = least_seconds(lambda: trainer.store.append(trainer.model, next(steps)), 10)
     size = trainer.store.samples[-1].path.stat().st_size
-    return Costs(step, update, weights, sample, size, least_seconds(trainer.save, 10), starting)
+    checkpoint = least_seconds(trainer.save, 10)
+    saved = (trainer.folder.path / CHECKPOINT).stat().st_size
+    return Costs(step, update, weights, sample, size, checkpoint, saved, starting)
 
 
 def measure_gloo(folder: Path) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from benchmarks.scaling import (
     work_of,
 )
 
-COSTS = Costs(step=0.1, update=0.01, weights=10**6, sample=0.0, sample_bytes=4 * 10**6, checkpoint=0.0, start=5.0)
+COSTS = Costs(step=0.1, update=0.01, weights=10**6, sample=0.0, sample_bytes=4 * 10**6, checkpoint=0.0,
+              checkpoint_bytes=10**7, start=5.0)
 PLAN = Plan(chains=10, slots=4, steps=1000, samples=0)
 
 

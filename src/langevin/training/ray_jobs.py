@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ def carry_out(job: Job, python: str, here: str, variables: dict[str, str]) -> in
     An interpreter is that of the node, which may be at another place.
     """
     if not job.log.parent.is_dir():
-        raise LangevinError(f"{os.uname().nodename} does not see {job.log.parent}; mount the same storage there")
+        raise LangevinError(f"{platform.node()} does not see {job.log.parent}; mount the same storage there")
     os.environ.update(variables)
     if Path(here).is_dir():
         os.chdir(here)
