@@ -1,6 +1,6 @@
 """What more machines would cost, on paper: a small simulation from parts that were measured.
 
-`python -m benchmarks.scaling` prints the tables of docs/scaling.md from results/scaling.json, which
+`python -m benchmarks.scaling` makes the tables of docs/scaling.md from results/scaling.json, which
 `python -m benchmarks.scaling_parts` measures.
 """
 
@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parents[1] / "results" / "scaling.json"
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "results" / "scaling.json", ROOT / "docs" / "scaling.md"
+BEGIN, END = "<!-- tables:begin -->", "<!-- tables:end -->"
 FLOAT = 4
 """Bytes of a weight or a gradient."""
 HOUR = 3600.0
@@ -137,6 +139,10 @@ def wires(measured: dict[str, Any]) -> dict[str, Wire]:
             "NVLink": Wire(5e-6, 200e9)}
 
 
+def two_digits(value: float) -> str:
+    return f"{float(f'{value:.2g}'):,.15g}"
+
+
 def lines(record: dict[str, Any]) -> Iterator[str]:
     """The tables of the page."""
     for name, parts in record["costs"].items():
@@ -146,7 +152,7 @@ def lines(record: dict[str, Any]) -> Iterator[str]:
         yield "|-|" + "-|" * len(wires(record["gloo"]))
         for ranks in (2, 8, 100):
             gains = [costs.step / step_across(costs, ranks, wire) for wire in wires(record["gloo"]).values()]
-            yield f"| {ranks} | " + " | ".join(f"{gain:.2g}×" for gain in gains) + " |"
+            yield f"| {ranks} | " + " | ".join(f"{two_digits(gain)}×" for gain in gains) + " |"
         yield "\n| chains | slots | a slot is lost every | hours | of the slots' time kept | failures | MB/s written |"
         yield "|-|-|-|-|-|-|-|"
         for plan in PLANS:
@@ -157,13 +163,14 @@ def lines(record: dict[str, Any]) -> Iterator[str]:
                    f"{outcome.failures:,} | {rate:,.1f} |")
     yield "\n### A vocabulary of 10⁶ words, 200 units, embedding and softmax\n"
     for name, wire in wires(record["gloo"]).items():
-        yield f"- {name}: {all_reduce(FLOAT * 2 * 200 * 10**6, 8, wire):.2g} s for each step of 8 ranks"
+        yield f"- {name}: {two_digits(all_reduce(FLOAT * 2 * 200 * 10**6, 8, wire))} s for each step of 8 ranks"
     yield "\n| samples of a run | opening its list | the list in one checkpoint | in all checkpoints |"
     yield "|-|-|-|-|"
     for samples in (10**3, 10**4, 10**5, 10**6):
         found = record_costs(record["store"], samples)
-        yield (f"| {samples:,} | {found['open_seconds']:.2g} s | {found['checkpoint_bytes'] / 1e6:,.2g} MB | "
-               f"{found['all_checkpoints_bytes'] / 1e9:,.2g} GB |")
+        yield (f"| {samples:,} | {two_digits(found['open_seconds'])} s | "
+               f"{two_digits(found['checkpoint_bytes'] / 1e6)} MB | "
+               f"{two_digits(found['all_checkpoints_bytes'] / 1e9)} GB |")
 
 
 CHAIN = Plan(chains=8, slots=8, steps=20_000, samples=50)
@@ -175,5 +182,12 @@ PLANS = (
 )
 
 
+def refreshed(page: str, record: dict[str, Any]) -> str:
+    """The page with its tables made anew."""
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    return before + BEGIN + "\n" + "\n".join(lines(record)).strip() + "\n" + END + after
+
+
 if __name__ == "__main__":
-    print("\n".join(lines(json.loads(RESULTS.read_text()))))
+    PAGE.write_text(refreshed(PAGE.read_text("utf-8"), json.loads(RESULTS.read_text())), "utf-8")
