@@ -1,6 +1,6 @@
 """Many clients against one, and the server against the library in the same process: ratios of one run.
 
-    python -m benchmarks.serving CLASSIFIER LANGUAGE_MODEL [--json FILE]
+    python -m benchmarks.serving CLASSIFIER LANGUAGE_MODEL [--small CLASSIFIER] [--json FILE]
 
 The server is a process of its own on loopback. Clients keep their connection open, as clients do.
 """
@@ -24,7 +24,7 @@ from typing import Any
 
 import langevin
 from langevin.files import write_atomic
-from langevin.process import prepare_process
+from langevin.process import available_cores, prepare_process
 from langevin.store.manifest import commit
 
 CLIENTS, REQUESTS, WRITERS, TOKENS = 16, 400, 4, 200
@@ -85,28 +85,54 @@ def classify(port: int, name: str, texts: list[str]) -> dict[str, float]:
     client(texts[:20], "one")
     latencies["one"].clear()
     alone = seconds_of(lambda: client(texts, "one"))
+    before = batches(port, name)
     with ThreadPoolExecutor(CLIENTS) as pool:
         shares = [texts[start::CLIENTS] for start in range(CLIENTS)]
         together = seconds_of(lambda: list(pool.map(lambda own: client(own, "many"), shares)))
     many = sorted(latencies["many"])
+    requests, count = (now - then for now, then in zip(batches(port, name), before, strict=True))
     return {
         "one_client_per_second": len(texts) / alone,
         "clients_per_second": len(texts) / together,
         "gain": alone / together,
+        "requests_a_batch": requests / count,
         "unloaded_median_seconds": median(latencies["one"]),
         "loaded_p99_seconds": many[int(0.99 * (len(many) - 1))],
         "p99_to_unloaded_median": many[int(0.99 * (len(many) - 1))] / median(latencies["one"]),
     }
 
 
-def in_process(folder: Path, texts: list[str]) -> dict[str, float]:
-    """The same by the library: one text at a time, and CLIENTS at a time."""
-    posterior = langevin.load(folder)
-    posterior.predict(texts[:CLIENTS])
-    single = [seconds_of(lambda t=text: posterior.predict([t])) for text in texts[:100]]  # type: ignore[misc]
-    blocks = [texts[start : start + CLIENTS] for start in range(0, len(texts), CLIENTS)]
-    whole = seconds_of(lambda: [posterior.predict(block) for block in blocks])
-    return {"single_seconds": median(single), "batched_per_second": len(texts) / whole}
+def batches(port: int, name: str) -> tuple[float, float]:
+    """Requests that were answered in batches, and batches, since the server began."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().decode().splitlines()
+    total, count = (
+        next(float(line.split()[-1]) for line in lines
+             if line.startswith(f'langevin_batch_requests_{what}{{queue="{name}/classify"'))
+        for what in ("sum", "count")
+    )  # fmt: skip
+    return total, count
+
+
+def by_turns(port: int, posterior: Any, name: str, texts: list[str]) -> dict[str, float]:
+    """Seconds of a single text, by the server and in this process, one after the other."""
+    connection, path = Connection(port), f"/v1/models/{name}/classify"
+    served, own = [], []
+    for text in texts:
+        served.append(seconds_of(lambda t=text: connection.post(path, {"text": t})))  # type: ignore[misc]
+        own.append(seconds_of(lambda t=text: posterior.predict([t])))  # type: ignore[misc]
+    return {"served_median_seconds": median(served[10:]), "in_process_median_seconds": median(own[10:])}
+
+
+def in_process(posterior: Any, texts: list[str], sizes: set[int]) -> dict[str, float]:
+    """Texts a second by the library, so many at a time."""
+    rates = {}
+    for size in sorted(sizes):
+        blocks = [texts[start : start + size] for start in range(0, len(texts), size)]
+        whole = seconds_of(lambda: [posterior.predict(block) for block in blocks])  # noqa: B023
+        rates[str(size)] = len(texts) / whole
+    return rates
 
 
 def write(port: int, name: str) -> dict[str, float]:
@@ -151,27 +177,45 @@ def main() -> None:
     parser.add_argument("classifier", type=Path)
     parser.add_argument("language_model", type=Path)
     parser.add_argument("--requests", type=int, default=10_000, help="for the growth of memory")
+    parser.add_argument("--small", type=Path, help="a classifier for that (default: the same)")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     prepare_process()
     texts = [f"what is the name of number {number} in the list ?" for number in range(REQUESTS)]
+    name = given.classifier.resolve().name
     with server([given.classifier, given.language_model]) as (port, process):
-        name = given.classifier.resolve().name
+        posterior = langevin.load(given.classifier)
+        single = by_turns(port, posterior, name, texts[:110])
         served = classify(port, name, texts)
+        size = max(1, round(served["requests_a_batch"]))
+        library = in_process(posterior, texts, {1, size, CLIENTS})
         written = write(port, given.language_model.resolve().name)
-        memory = growth(port, process, name, given.requests)
-    library = in_process(given.classifier, texts)
+    small = given.small or given.classifier
+    with server([small]) as (port, process):
+        memory = growth(port, process, small.resolve().name, given.requests)
+    unloaded, own = single["served_median_seconds"], single["in_process_median_seconds"]
     result = {
+        "single_text": single,
         "classify": served,
-        "in_process": library,
-        "served_to_in_process": served["clients_per_second"] / library["batched_per_second"],
-        "unloaded_to_in_process": served["unloaded_median_seconds"] / library["single_seconds"],
+        "in_process_per_second_by_batch": library,
         "generate": written,
         "memory": memory,
+        "bounds": {
+            "16 clients to one, at least 4": served["gain"],
+            "served to in-process at the same batch size, at least 0.8":
+                served["clients_per_second"] / library[str(size)],
+            "p99 under load to unloaded median, at most 5": served["p99_to_unloaded_median"],
+            "4 texts written at once to one, at least 2.5": written["gain"],
+            "unloaded median to 1.5 × in-process + 5 ms, at most 1":
+                unloaded / (1.5 * own + 0.005),
+            "growth of memory, at most 0.02": memory["growth"],
+        },
         "clients": CLIENTS,
+        "cores": available_cores(),
         "threads": os.environ.get("OMP_NUM_THREADS"),
+        "load": os.getloadavg()[0],
         "commit": commit(),
-    }
+    }  # fmt: skip
     print(json.dumps(result, indent=1))
     if given.json:
         write_atomic(given.json, json.dumps(result, indent=1).encode())

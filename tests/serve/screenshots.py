@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from tests.browser import Browser
 from tests.serve.running import Client, served
 
-WIDTH, COLOURS = 1180, 128
+WIDTH, COLOURS = 1180, 200
 TEXT = ("The prince smiled, looked at the count, and then the database server answered that the "
         "old man was not in Moscow.")  # fmt: skip
 QUESTIONS = """Who was the first man in space ?
@@ -42,18 +42,18 @@ def wait(browser: Browser, condition: str) -> None:
 
 
 def open_model(browser: Browser, client: Client, folder: Path) -> None:
+    browser.visit("about:blank")
     browser.visit(f"http://127.0.0.1:{client.port}/#{folder.resolve().name}")
-    browser.ask("location.reload()")
-    time.sleep(0.5)
-    wait(browser, f"state.model && state.model.name === {folder.resolve().name!r}")
+    wait(browser, f"typeof state === 'object' && state.model && state.model.name === {folder.resolve().name!r}")
 
 
 def language(browser: Browser, client: Client, folder: Path, out: Path) -> None:
     open_model(browser, client, folder)
+    wait(browser, "languageView.scored")
     browser.ask(f"find('text').value = {TEXT!r}; languageView.score()")
     browser.ask("document.querySelector('[name=by][value=mutual_information]').click()")
-    browser.ask("languageView.reader.focus(languageView.scored.tokens.findIndex("
-                "(t) => named(t) === 'answered')); find('write').click()")
+    place = "(state.model.level === 'word' ? find('text').value.split(' ') : find('text').value)"
+    browser.ask(f"languageView.reader.focus({place}.indexOf('server')); find('write').click()")
     wait(browser, "find('stop').disabled && document.querySelectorAll('.detail .bars').length > 1")
     browser.ask("scrollTo(0, 0)")
     shoot(browser, out / "serve-language.png")
@@ -61,9 +61,10 @@ def language(browser: Browser, client: Client, folder: Path, out: Path) -> None:
 
 def classifier(browser: Browser, client: Client, folder: Path, out: Path) -> None:
     open_model(browser, client, folder)
-    browser.ask(f"find('texts').value = {QUESTIONS!r}; classifierView.classify(classifierView.lines())")
+    wait(browser, "classifierView.decisions")
+    browser.ask(f"find('texts').value = {QUESTIONS!r}; find('ask').click()")
     wait(browser, "find('answers').querySelector('td')")
-    browser.ask("find('level').value = 5; find('level').dispatchEvent(new Event('input'))")
+    browser.ask("find('level').value = 2; find('level').dispatchEvent(new Event('input'))")
     shoot(browser, out / "serve-classifier.png")
 
 
@@ -100,7 +101,7 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs=3)
     parser.add_argument("--out", type=Path, default=Path("docs"))
     given = parser.parse_args()
-    with served(*given.folders) as (client, _), tempfile.TemporaryDirectory() as profile:
+    with served(*given.folders, options=("--select", "thinned")) as (client, _), tempfile.TemporaryDirectory() as profile:
         with Browser(Path(profile)) as browser:
             browser.prefer("light", WIDTH)
             for view, folder in zip((language, classifier, captions), given.folders, strict=True):

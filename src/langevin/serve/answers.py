@@ -52,6 +52,8 @@ class ModelAbout(Result):
     """The same in words."""
     labels: tuple[str, ...]
     """What each part of an answer is, such as "step 400"; of classifiers the classes."""
+    label_names: tuple[str, ...]
+    """What people read in the place of the labels."""
     members: dict[str, float]
     """Of a pool: the weights of its members."""
     network: str

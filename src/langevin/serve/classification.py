@@ -46,6 +46,10 @@ class ServedClassifier(Served[ClassificationPosterior]):
         return tuple(self.posterior.labels)
 
     @property
+    def label_names(self) -> tuple[str, ...]:
+        return tuple(self.posterior.label_names)
+
+    @property
     def members(self) -> dict[str, float]:
         found = self.posterior.members
         return dict(found.record.weights) if found else {}

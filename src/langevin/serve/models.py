@@ -45,6 +45,11 @@ class Served(ABC, Generic[P]):
         return ()
 
     @property
+    def label_names(self) -> tuple[str, ...]:
+        """What people read in their place."""
+        return self.labels
+
+    @property
     def members(self) -> dict[str, float]:
         """Of a pool: the weights of its members."""
         return {}
@@ -77,7 +82,8 @@ class Served(ABC, Generic[P]):
         sides = "bidirectional " if getattr(shape, "bidirectional", False) else ""
         return ModelAbout(
             name=self.name, task=recipe.task, title=recipe.title, samples=len(self.posterior),
-            how=chosen.how, why=chosen.why, labels=self.labels, members=self.members,
+            how=chosen.how, why=chosen.why, labels=self.labels,
+            label_names=self.label_names, members=self.members,
             network=f"{sides}{shape.layers}×{shape.hidden} {shape.cell.upper()}",
             parameters=sum(weight.numel() for weight in self.posterior.model.parameters()),
             sampler=recipe.sampler.name, temperature=None if isinstance(heat, str) else heat,

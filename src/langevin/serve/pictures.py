@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from io import BytesIO
 
 from ..models.extractor import Extractor
@@ -22,11 +23,17 @@ def refuse_large(sent: bytes, pixels: int) -> None:
     """By its header, before it is decoded: a small file may be a huge picture."""
     from PIL import Image
 
+    def refuse(got: str) -> Problem:
+        return Problem(413, f"a picture of at most {pixels:,} pixels", got, "make it smaller")
+
     try:
-        with Image.open(BytesIO(sent), formats=("JPEG", "PNG")) as picture:
-            width, height = picture.size
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a large one, which is refused below
+            with Image.open(BytesIO(sent), formats=("JPEG", "PNG")) as picture:
+                width, height = picture.size
+    except Image.DecompressionBombError:
+        raise refuse("far more") from None
     except Exception:  # whatever a decoder stumbles over
         raise Problem(422, "a JPEG or PNG picture", "bytes that are none", "send another") from None
     if width * height > pixels:
-        raise Problem(413, f"a picture of at most {pixels:,} pixels", f"{width}×{height}",
-                      "make it smaller")  # fmt: skip
+        raise refuse(f"{width}×{height}")

@@ -1,14 +1,17 @@
 """One thread that computes, and queues that join what waits for it into batches.
 
 The event loop only waits. All models share the thread, so that torch's own threads are never asked
-for by two at once. A batch is what has come by the time the thread is free, up to `most` in size;
-when nothing waits, a request is held back for WINDOW seconds at most. Answers come as the bytes that
+for by two at once. A batch is what has come by the time the thread is free, up to `most` in size. A
+request that comes alone is held back for WINDOW seconds; where several come at a time, those that
+were just answered are given a moment to ask again: SHARE of what the last batch took, LONGEST
+seconds at most. Answers come as the bytes that
 are sent: what takes long to write is written in the thread, too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +20,7 @@ from typing import Any, Generic, TypeVar
 from .limits import Limits
 from .metrics import Metrics
 
-WINDOW = 0.001
+WINDOW, SHARE, LONGEST = 0.001, 0.05, 0.01
 Item = TypeVar("Item")
 T = TypeVar("T")
 
@@ -51,6 +54,7 @@ class Batches(Generic[Item]):
         self.most, self.size = most, size
         self.waiting: deque[tuple[Item, asyncio.Future[bytes]]] = deque()
         self.task: asyncio.Task[None] | None = None
+        self.window = WINDOW
 
     @property
     def length(self) -> int:
@@ -69,13 +73,17 @@ class Batches(Generic[Item]):
 
     async def work(self) -> None:
         """Batch after batch until nothing waits."""
-        if self.most > 1:
-            await asyncio.sleep(WINDOW)
         while self.waiting:
+            if self.most > 1:
+                await asyncio.sleep(self.window)
             batch = self.take()
             self.worker.metrics.queue(self.name, len(self.waiting))
             if batch:
+                started = time.perf_counter()
                 await self.answer(batch)
+                alone = len(batch) == 1 and not self.waiting
+                spent = time.perf_counter() - started
+                self.window = WINDOW if alone else min(LONGEST, SHARE * spent)
 
     def take(self) -> list[tuple[Item, asyncio.Future[bytes]]]:
         """The first that wait, as many as fit; one in any case. Who has gone is left out."""

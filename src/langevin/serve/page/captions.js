@@ -60,11 +60,13 @@ const captionView = {
         [words.has(word) ? word : make("mark", word), " "]))));
     const spread = ({ log_p: p, log_p_std: std }) => `log p ${p.toFixed(1)} ± ${std.toFixed(1)}`;
     const several = new Set(alone.map((one) => one.chain)).size > 1;
+    const first = alone.filter((one, at) => alone.findIndex((other) =>
+      other.chain === one.chain && other.step === one.step) === at);
     const name = ({ chain, step }) => (several ? `chain ${chain}, step ${step}` : `step ${step}`);
     find("captions").replaceChildren(
       make("h3", `The average of ${state.model.samples} samples says`), said,
       make("p", `${spread(best)}; the stronger the colour, the more the samples differ about a word.`, { class: "note" }),
-      make("h3", "Single samples say"), list(alone.map((one) => [name(one), one.caption])),
+      make("h3", "Single samples say"), list(first.map((one) => [name(one), one.caption])),
       make("h3", "The average would also say"), list(others.map((one) => [spread(one), one.caption])));
   },
 };

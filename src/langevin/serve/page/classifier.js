@@ -108,7 +108,7 @@ const classifierView = {
     find("curve").replaceChildren(...(this.decisions?.points.length ? [this.curve(stop)] : []));
     const order = [...answers].sort((a, b) => unsure(b) - unsure(a));
     const rows = order.slice(0, ROWS).map((a) => ({ kind: a.kept ? "kept" : "person", cells: [
-      a.text, make("div", "", {}, make("span", a.label, { class: "label" }), setOf(a)), barsOf(a),
+      a.text, make("div", "", {}, make("span", nameOf(a.label), { class: "label" }), setOf(a)), barsOf(a),
       short(a.entropy), short(a.mutual_information), a.kept ? "accepted" : "for a person"] }));
     const many = answers.length > ROWS ? `, the ${ROWS} least certain of ${answers.length}; all are in the download` : "";
     find("answers").replaceChildren(tableOf(`The least certain first${many}`,
@@ -173,14 +173,20 @@ function ruleInWords({ target, value, confidence }) {
   return target === "cost" ? `an error costs ${value} times what a person does` : `the surest ${percent(value)}`;
 }
 
+/** What people read in the place of a label. */
+function nameOf(label) {
+  const { labels, label_names: names } = state.model;
+  return names[labels.indexOf(label)] ?? label;
+}
+
 function setOf(answer) {
   if (!answer.labels || !find("alpha").value) return "";
-  return make("span", `one of ${answer.labels.join(", ")}`, { class: "set" });
+  return make("span", `one of ${answer.labels.map(nameOf).join(", ")}`, { class: "set" });
 }
 
 function barsOf(answer) {
   const likely = Object.entries(answer.p).sort((a, b) => b[1] - a[1]).slice(0, 3);
-  return bars(likely.map(([label, p], at) => ({ label, value: p, spread: answer.std[label],
+  return bars(likely.map(([label, p], at) => ({ label: nameOf(label), value: p, spread: answer.std[label],
     dots: answer.draws?.[label] ?? [], text: p.toFixed(3), kind: at ? "" : "first" })), 1);
 }
 

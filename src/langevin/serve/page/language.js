@@ -106,10 +106,12 @@ const languageView = {
   }),
 
   columns() {
-    const { samples, labels } = state.model;
+    const { samples, labels, members } = state.model, pooled = Object.keys(members).length > 0;
     const single = (sample) => ({ title: `${labels[sample]} alone`, sample });
-    const average = { title: samples > 1 ? `the average of ${samples}` : labels[0], sample: null, kind: "average" };
-    return samples > 1 ? [average, single(0), single(samples - 1)] : [average];
+    const whole = pooled ? `the pool of ${Object.keys(members).join(" and ")}` : `the average of ${samples}`;
+    const all = samples > 1 ? [0, samples - 1] : [0];
+    if (samples === 1 && !pooled) return [{ ...single(0), kind: "average" }];
+    return [{ title: whole, sample: null, kind: "average" }, ...all.map(single)];
   },
 
   async write() {
