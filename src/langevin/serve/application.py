@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -28,8 +27,6 @@ FILES = {"/": PAGE / "index.html", "/api": PAGE / "api.html"} | {
 }  # fmt: skip
 """All files that are sent. No name in a request leads to another."""
 SCHEMA, HEALTH = "/openapi.json", "/healthz"
-
-log = logging.getLogger("langevin")
 
 
 def application(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -23,7 +24,7 @@ from .language import ServedLanguage
 from .limits import Limits
 from .models import Served, find_model
 from .pictures import features_of_picture
-from .problems import Problem, of_validation
+from .problems import Problem, of_failure, of_validation
 from .requests import (
     CaptionRequest,
     CaptionSearch,
@@ -33,6 +34,7 @@ from .requests import (
     ScoreRequest,
 )
 
+log = logging.getLogger("langevin")
 Models = Mapping[str, Served[Any]]
 T = TypeVar("T")
 JSON, PICTURES = "application/json", ("image/jpeg", "image/png")
@@ -117,15 +119,21 @@ async def events(
     def event(text: str, **more: Any) -> str:
         return f"data: {json.dumps({'text': text} | more)}\n\n"
 
+    late = Problem(408, f"a text written within {limits.seconds:g} seconds", "a longer one",
+                   "ask for fewer tokens")  # fmt: skip
     yield event(letters.add(first))
-    async for token in tokens:
-        yield event(letters.add(token))
-        if clock() > until:
-            late = Problem(408, f"a text written within {limits.seconds:g} seconds", "a longer one",
-                           "ask for fewer tokens")  # fmt: skip
-            yield event(letters.end(), done=False, **late.to_dict())
-            return
-    yield event(letters.end(), done=True)
+    try:
+        async for token in tokens:
+            yield event(letters.add(token))
+            if clock() > until:
+                raise late
+    except Problem as problem:
+        yield event(letters.end(), done=False, **problem.to_dict())
+    except Exception:
+        log.exception("a text could not be written to its end")
+        yield event(letters.end(), done=False, **of_failure().to_dict())
+    else:
+        yield event(letters.end(), done=True)
 
 
 def class_routes(models: Models, limits: Limits) -> APIRouter:

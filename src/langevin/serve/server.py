@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import torch
 import uvicorn
 
 from ..errors import LangevinError
@@ -106,8 +107,10 @@ class Service:
         if twice := [name for name in names if names.count(name) > 1]:
             raise LangevinError(f"expected folders of different names, got {twice[0]} twice; "
                                 f"rename one")  # fmt: skip
+        threads = torch.get_num_threads()
         for name, folder in zip(names, folders, strict=True):
             posterior = open_posterior(folder, selection)
+            torch.set_num_threads(threads)  # a recipe may have asked for as many as training had
             self.models[name] = KINDS[type(posterior)](name, posterior, self.worker, progress)
             self.models[name].cost  # noqa: B018  # measured now
 

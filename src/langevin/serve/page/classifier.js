@@ -18,9 +18,8 @@ const classifierView = {
   stops: [],
 
   async start() {
-    this.answers = [];
     this.decisions = null;
-    this.show();
+    await this.classify([]); // what is still under way is of another model
     this.decisions = await (await ask(address("decisions"))).json();
     this.target();
     if (find("texts").value) await this.classify(this.lines());
