@@ -172,29 +172,21 @@ def growth(port: int, process: int, name: str, requests: int) -> dict[str, float
             "growth": sizes[-1] / sizes[0] - 1}  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("classifier", type=Path)
-    parser.add_argument("language_model", type=Path)
-    parser.add_argument("--requests", type=int, default=10_000, help="for the growth of memory")
-    parser.add_argument("--small", type=Path, help="a classifier for that (default: the same)")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    prepare_process()
+def measure(classifier: Path, language_model: Path, small: Path, requests: int) -> dict[str, Any]:
+    """Everything that is told, in one run."""
     texts = [f"what is the name of number {number} in the list ?" for number in range(REQUESTS)]
-    name = given.classifier.resolve().name
-    with server([given.classifier, given.language_model]) as (port, process):
-        posterior = langevin.load(given.classifier)
+    name = classifier.resolve().name
+    with server([classifier, language_model]) as (port, process):
+        posterior = langevin.load(classifier)
         single = by_turns(port, posterior, name, texts[:110])
         served = classify(port, name, texts)
         size = max(1, round(served["requests_a_batch"]))
         library = in_process(posterior, texts, {1, size, CLIENTS})
-        written = write(port, given.language_model.resolve().name)
-    small = given.small or given.classifier
+        written = write(port, language_model.resolve().name)
     with server([small]) as (port, process):
-        memory = growth(port, process, small.resolve().name, given.requests)
+        memory = growth(port, process, small.resolve().name, requests)
     unloaded, own = single["served_median_seconds"], single["in_process_median_seconds"]
-    result = {
+    return {
         "single_text": single,
         "classify": served,
         "in_process_per_second_by_batch": library,
@@ -216,6 +208,19 @@ def main() -> None:
         "load": os.getloadavg()[0],
         "commit": commit(),
     }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("classifier", type=Path)
+    parser.add_argument("language_model", type=Path)
+    parser.add_argument("--requests", type=int, default=10_000, help="for the growth of memory")
+    parser.add_argument("--small", type=Path, help="a classifier for that (default: the same)")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    prepare_process()
+    small = given.small or given.classifier
+    result = measure(given.classifier, given.language_model, small, given.requests)
     print(json.dumps(result, indent=1))
     if given.json:
         write_atomic(given.json, json.dumps(result, indent=1).encode())
