@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from langevin.process import prepare_process
 from langevin.recipe import load_recipe
@@ -28,7 +29,9 @@ from langevin.training.loop import build
 from langevin.training.parallel import Alone
 from langevin.training.state import Parts
 
-ROUNDS, SECONDS, WARM_UP = 7, 1.0, 3
+ROUNDS, SECONDS, WARM_UP = 5, 0.5, 2
+TWO, THREADS = "two processes", "two threads"
+DDP = "two processes, torch's DistributedDataParallel"
 SIZES = (2**10, 2**14, 2**18, 2**20, 2**22, 2**23)
 """Numbers in a buffer that is summed over both."""
 
@@ -70,13 +73,17 @@ def main() -> None:
     pair = Stepper(build(recipe, task), task)
     group = pair.parts.group
     single = Stepper(dataclasses.replace(build(recipe, task), group=Alone(), pieces=[WHOLE]), task)
-    pair.run(WARM_UP)
+    parts = build(recipe, task)
+    torchs = Stepper(dataclasses.replace(parts, model=DistributedDataParallel(parts.model), group=Alone()), task)
+    for stepper in (pair, torchs):
+        stepper.run(WARM_UP)
     steps = group.decide(max(2, round(SECONDS / pair.run(WARM_UP))))
-    rounds: dict[str, list[Any]] = {"two processes": [], "two threads": [], "one thread": []}
+    rounds: dict[str, list[Any]] = {TWO: [], DDP: [], THREADS: [], "one thread": []}
     for _ in range(ROUNDS):
         dist.barrier()
-        rounds["two processes"].append(group.gather(pair.timed(steps)))
-        for name, threads in (("two threads", 2), ("one thread", 1)):
+        for name, stepper in ((TWO, pair), (DDP, torchs)):
+            rounds[name].append(group.gather(stepper.timed(steps)))
+        for name, threads in ((THREADS, 2), ("one thread", 1)):
             if group.number == 0:
                 torch.set_num_threads(threads)
                 single.run(1)
@@ -112,20 +119,23 @@ def fastest(work: Callable[[], None], times: int = 20) -> float:
 
 
 def summary(rounds: dict[str, list[Any]], task: Task, parts: Parts) -> dict[str, Any]:
-    """Medians; the ratio of speeds round by round; processor time of all processes together."""
+    """Medians; the ratio of speeds round by round; processor time of all processes together, which other work on the
+    machine disturbs least: two processes that lost nothing would need that of one thread.
+    """
 
     def median(name: str, key: str) -> float:
         return statistics.median(turn[0][key] for turn in rounds[name])
 
     ratios = [two[0]["seconds"] / pair[0]["seconds"]
-              for pair, two in zip(rounds["two processes"], rounds["two threads"], strict=True)]
+              for pair, two in zip(rounds[TWO], rounds[THREADS], strict=True)]
+    cpu = {name: statistics.median(sum(own["cpu"] for own in turn) for turn in turns)
+           for name, turns in rounds.items()}
     return {
         "bytes": 4 * sum(p.numel() for p in parts.trained),
         "rows": len(task.training_batch(0, 0)[0]),
         "step": {name: median(name, "seconds") for name in rounds},
         "update": {name: median(name, "update") for name in rounds},
-        "cpu": {name: statistics.median(sum(own["cpu"] for own in turn) for turn in turns)
-                for name, turns in rounds.items()},
+        "cpu": cpu, "share_of_perfect": cpu["one thread"] / cpu[TWO],
         "speed_of_two_threads": statistics.median(ratios), "ratios": ratios,
     }
 
