@@ -25,7 +25,8 @@ from langevin.files import write_atomic
 from langevin.store.folder import RunFolder
 from langevin.store.manifest import commit, processor_name
 
-KILLS = 20
+KILLS, LONGEST = 20, 20.0
+"""How often, and how many seconds after the processes were started at most; in the first of them there is nothing yet."""
 WORKER = Path(__file__).with_name("parallel_worker.py")
 EPOCH = ("burn_in=0", "burn_in_temperature=none", "checkpoint_minutes=0.5", "threads=1", "patience=none")
 RECORDS = 4
@@ -58,17 +59,16 @@ def settings(overrides: tuple[str, ...]) -> list[str]:
 
 def curves(record: dict[str, Any], only: str, epochs: float) -> None:
     """An epoch by one process and by two: how far losses and validation are apart, relative to themselves."""
-    found = record.setdefault("curves", {})
     length = (f"epochs={epochs}", f"sample_every={epochs / RECORDS}")
     for recipe, overrides in CURVES.items():
-        if recipe in found or only not in recipe:
+        if recipe in record or only not in recipe:
             continue
         with tempfile.TemporaryDirectory() as folder:
             one, two = Path(folder) / "one", Path(folder) / "two"
             tail = ["train", recipe, "--quiet", *settings((*EPOCH, *length, *overrides))]
             subprocess.run([sys.executable, "-m", "langevin", *tail, "--out", one], check=True)
             subprocess.run(torchrun("-m", "langevin", *tail, "--out", two), check=True)
-            found[recipe] = {"epochs": epochs} | compare(RunFolder(one), RunFolder(two))
+            record[recipe] = {"epochs": epochs} | compare(RunFolder(one), RunFolder(two))
 
 
 def compare(one: RunFolder, two: RunFolder) -> dict[str, Any]:
@@ -99,10 +99,8 @@ def kills(record: dict[str, Any], only: str, epochs: float) -> None:
         launcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         killed = kill_at_random(launcher, cut, source)
         _, said = launcher.communicate()
-        record["kills"] = {
-            "kills": killed, "exit_code": launcher.returncode, "same_bits": bits(whole) == bits(cut),
-            "steps": [k["step"] for k in killed], "said": said.count("langevin: "),
-        }
+        record |= {"killed": killed, "exit_code": launcher.returncode, "same_bits": bits(whole) == bits(cut),
+                   "lines": said.count("langevin: ")}
 
 
 def kill_at_random(launcher: subprocess.Popen[str], folder: Path, source: random.Random) -> list[dict[str, int]]:
@@ -113,7 +111,7 @@ def kill_at_random(launcher: subprocess.Popen[str], folder: Path, source: random
         if len(children) < 2:
             time.sleep(0.05)
             continue
-        time.sleep(source.uniform(0, 6 if killed else 12))
+        time.sleep(source.uniform(0, LONGEST))
         number = source.randrange(2)
         step = step_of(folder)
         if children == children_of(launcher.pid):
@@ -150,12 +148,11 @@ def bits(folder: Path) -> str:
 
 def speed(record: dict[str, Any], only: str, epochs: float) -> None:
     """Two processes × one thread against one × two threads; the parts of a step; all-reduce alone."""
-    found = record.setdefault("speed", {})
     for name, (recipe, overrides) in SHAPES.items():
-        if name in found or only not in name:
+        if name in record or only not in name:
             continue
         ran = subprocess.run(torchrun(WORKER, recipe, *overrides), check=True, stdout=subprocess.PIPE, text=True)
-        found[name] = json.loads(ran.stdout.splitlines()[-1])
+        record[name] = json.loads(ran.stdout.splitlines()[-1])
 
 
 PARTS: dict[str, Callable[[dict[str, Any], str, float], None]] = {"curves": curves, "kills": kills, "speed": speed}
@@ -168,11 +165,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="recipes or shapes whose names have this")
     parser.add_argument("--epochs", type=float, default=1.0, help="of the curves")
     options = parser.parse_args()
-    record = json.loads(options.json.read_text()) if options.json.exists() else {}
-    PARTS[options.part](record, options.only, options.epochs)
-    record |= {"commit": commit(), "processor": processor_name(), "cores": os.cpu_count()}
+    own = read(options.json).get(options.part, {})
+    PARTS[options.part](own, options.only, options.epochs)
+    where = {"commit": commit(), "processor": processor_name(), "cores": os.cpu_count()}
+    record = read(options.json) | {options.part: own} | where
     write_atomic(options.json, (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
-    print(json.dumps(record.get(options.part), indent=1, ensure_ascii=False))
+    print(json.dumps(own, indent=1, ensure_ascii=False))
+
+
+def read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
 
 
 if __name__ == "__main__":
