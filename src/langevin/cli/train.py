@@ -91,7 +91,7 @@ def train(
         raise LangevinError("expected --compare or --chains, got both; compare one run")
     if several.chains is not None or compare:
         refuse_together("several chains" if several.chains else "--compare")
-    if first_speaks() and not began_here(target):
+    if not began_here(target) and first_speaks():
         refuse_target(target, loaded, overwrite=overwrite)
         look_at_pictures(loaded, quiet or as_json)
     if several.chains is None:

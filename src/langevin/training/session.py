@@ -27,7 +27,7 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str
     Where torchrun starts its command anew, the run that it began itself goes on instead.
     """
     group = find_group()
-    if group.decide(group.number == 0 and began_here(out)):
+    if began_here(out):
         return resume(out)
     prepare_device(recipe.run.device, recipe.run.threads)
     recipe = group.decide(fit_recipe(recipe))
@@ -43,13 +43,16 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str
 
 
 def began_here(out: Path) -> bool:
-    """Whether the torchrun that started this process began the run in this folder."""
-    ours = launcher()
-    if ours is None or not (out / RECIPE).is_file():
-        return False
-    with contextlib.suppress(LangevinError):  # whatever it is, it is refused as a target
-        return RunFolder(out).origin.launcher == ours
-    return False
+    """Whether torchrun, on this machine or on that of another process, began the run in this folder.
+
+    All processes ask together.
+    """
+    group = find_group()
+    ours, began = {known for known in group.gather(launcher()) if known}, False
+    if group.number == 0 and ours and (out / RECIPE).is_file():
+        with contextlib.suppress(LangevinError):  # whatever it is, it is refused as a target
+            began = RunFolder(out).origin.launcher in ours
+    return group.decide(began)
 
 
 def shared_facts(facts: dict[str, Any]) -> dict[str, Any]:
