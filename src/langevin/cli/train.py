@@ -91,7 +91,8 @@ def train(
         raise LangevinError("expected --compare or --chains, got both; compare one run")
     if several.chains is not None or compare:
         refuse_together("several chains" if several.chains else "--compare")
-    if not began_here(target) and first_speaks():
+    is_first, goes_on = first_speaks(), began_here(target)
+    if is_first and not goes_on:
         refuse_target(target, loaded, overwrite=overwrite)
         look_at_pictures(loaded, quiet or as_json)
     if several.chains is None:
