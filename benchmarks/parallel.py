@@ -25,7 +25,7 @@ from langevin.files import write_atomic
 from langevin.store.folder import RunFolder
 from langevin.store.manifest import commit, processor_name
 
-KILLS, LONGEST = 20, 20.0
+KILLS, LONGEST = 20, 12.0
 """How often, and how many seconds after the processes were started at most; in the first of them there is nothing yet."""
 WORKER = Path(__file__).with_name("parallel_worker.py")
 EPOCH = ("burn_in=0", "burn_in_temperature=none", "checkpoint_minutes=0.5", "threads=1", "patience=none")
@@ -43,7 +43,7 @@ SHAPES = {
         "text", ("corpus=war_and_peace", "batch_size=50", "window=50", "hidden=512")),
 }
 NIGHT = ("level=byte", "by_size=false", "hidden=32", "layers=2", "dropout=0.2", "batch_size=10", "window=25",
-         "epochs=6", "burn_in=1", "sample_every=0.5", "checkpoint_minutes=0.003", "lr_schedule=constant",
+         "epochs=20", "burn_in=1", "sample_every=0.5", "checkpoint_minutes=0.003", "lr_schedule=constant",
          "patience=none", "temperature=0.1", "prior_var=1.0", "sample=last", "threads=1")
 TEXT = "The night was dark and still; nobody spoke. Bells rang far away, and {} geese flew over the roofs.\n"
 
