@@ -42,7 +42,7 @@ def test_train_on_own_sentences(cli, tmp_path):
         (["--task", "classify"], "expected a recipe or --train FILE"),
         (["--task", "classify", "--train", "FILE", "--label-column", "kind"], "the columns are 'label', 'text'"),
         (["--train", "FILE", "--text", "FILE"], "either --text or --train"),
-        (["--task", "caption", "--train", "FILE"], "expected a recipe for 'caption'"),
+        (["--task", "caption", "--train", "FILE"], "got --train too, which is for another task"),
         (["text", "--train", "FILE", "--valid", "FILE"], "valid_file"),
     ],
 )

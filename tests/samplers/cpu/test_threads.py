@@ -63,7 +63,7 @@ def test_every_thread_calls_once(lender):
         seen.append((data, threading.get_ident()))
 
     held, address = as_address(note)
-    lent.run(address, 5, parallel=True)
+    lent.run_kernel(address, 5, parallel=True)
     assert [data for data, _ in seen] == [5, 5]
     assert len({ident for _, ident in seen}) == 2
     del held
@@ -72,7 +72,7 @@ def test_every_thread_calls_once(lender):
 def test_little_work_stays_on_this_thread(two_threads):
     seen = []
     held, address = as_address(lambda data: seen.append(threading.get_ident()))
-    lent.run(address, 5, parallel=False)
+    lent.run_kernel(address, 5, parallel=False)
     assert seen == [threading.get_ident()]
     del held
 
