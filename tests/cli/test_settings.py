@@ -1,5 +1,6 @@
 """Settings and places that no run can have: one clear line, exit code 2, nothing made."""
 
+import json
 import os
 import signal
 import subprocess
@@ -66,6 +67,32 @@ def test_impossible_numbers_for_a_text(cli, finished_run, options, message):
     code, printed, said = cli("generate", finished_run, "--length", "3", *options)
     assert (code, printed) == (2, "")
     assert message in said
+
+
+def test_bytes_that_are_no_letters_are_read_as_they_are(cli, finished_run, word_run):
+    """As a command line passes them on: Python keeps each as half of a letter."""
+    letters = "caf\udce9 \udcff"
+    code, printed, _ = cli("score", finished_run, letters, "--json")
+    assert (code, json.loads(printed)[0]["scores"]["items"]) == (0, 6)
+    assert cli("explain", finished_run, letters)[0] == cli("generate", finished_run, "--prompt", letters)[0] == 0
+    for run, text, said in (word_run, letters, "expected UTF-8"), (finished_run, "\ud800", "got half of one"):
+        for command in ("score", "explain"):
+            code, _, refusal = cli(command, run, text)
+            assert (code, said in refusal) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "RUN", "--mc-dropout", 10**20],
+        ["distill", "RUN", "--out", "OUT", "--generated", 10**20],
+    ],
+)
+def test_numbers_beyond_all_bounds(cli, finished_run, tmp_path, words):
+    places = {"RUN": finished_run, "OUT": tmp_path / "out"}
+    code, printed, _ = cli(*(places.get(word, word) for word in words))
+    assert (code, printed) == (2, "")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_last_seed_is_a_seed(cli, finished_run):

@@ -123,6 +123,7 @@ def test_the_chance_against_scipy(covered, items):
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: learn_sets(P, torch.tensor([0, 1, 2, 0]), alpha=0.0), "alpha must be between"),
     (lambda: learn_sets(P, torch.tensor([0, 1, 2, 0]), alpha=1.0), "alpha must be between"),
+    (lambda: learn_sets(P, torch.tensor([0, 1, 2, 0]), alpha=1e-320), "alpha must be between"),
     (lambda: learn_sets(P, torch.tensor([0, 1, 2, 0]), alpha=math.nan), "alpha must be between"),
     (lambda: learn_sets(P, torch.tensor([0, 1, 2, 3]), alpha=0.5), "class indices from 0 to 2"),
     (lambda: learn_sets(P[:0], torch.tensor([], dtype=torch.long), alpha=0.5), "one item"),

@@ -34,6 +34,8 @@ def example(line: str) -> str:
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="a run folder")]
 Split = Annotated[str, typer.Option(help="train, valid or test")]
+MASKS = 10_000
+"""Of Monte-Carlo dropout, at most."""
 Json = Annotated[bool, typer.Option("--json", help="print numbers as JSON")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="no progress")]
 Select = Annotated[

@@ -39,6 +39,7 @@ from ..posterior.selection import Selection
 from ..training.averaging import open_passes
 from ..training.engines import LOCAL
 from .app import (
+    MASKS,
     Discard,
     Folder,
     Json,
@@ -69,7 +70,8 @@ def evaluate(
         Path | None, typer.Option(help="score this text file instead of a split")
     ] = None,
     mc_dropout: Annotated[
-        int | None, typer.Option(min=1, help="average K dropout masks of the last sample")
+        int | None,
+        typer.Option(min=1, max=MASKS, help="average K dropout masks of the last sample"),
     ] = None,
     curve: Annotated[
         bool, typer.Option("--curve", help="all three collections by number of samples")

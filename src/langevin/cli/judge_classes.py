@@ -29,6 +29,7 @@ from ..report.sentences import (
 from ..report.terminal import messages, screen
 from ..posterior.selection import Selection
 from .app import (
+    MASKS,
     Confidence,
     Coverage,
     Folder,
@@ -125,7 +126,9 @@ def calibrate(
     mc_dropout: Annotated[
         int | None,
         typer.Option(
-            min=0, help="dropout masks of the last sample (default: as many as samples; 0: none)"
+            min=0,
+            max=MASKS,
+            help="dropout masks of the last sample (default: as many as samples; 0: none)",
         ),
     ] = None,
     other: Annotated[

@@ -40,6 +40,15 @@ class Text:
         return read_bytes(self.source) if isinstance(self.source, Path) else self.source
 
 
+def bytes_of(text: str) -> bytes:
+    """In UTF-8; what is none in a command line comes back as the bytes that it was."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise LangevinError(f"expected whole letters, got half of one, {text[error.start]!a}, at "
+                            f"{error.start}; remove it") from None
+
+
 def chunks_of(text: Text | bytes) -> Iterator[bytes]:
     return (text if isinstance(text, Text) else Text(text)).chunks()
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import LangevinError
 from .display import letters_of_bytes, visible
-from .text import Text, chunks_of, letters_of, words_of
+from .text import Text, bytes_of, chunks_of, letters_of, words_of
 
 LEVELS = ("byte", "char", "word")
 UNKNOWN, END = "<unk>", "<eos>"
@@ -183,7 +183,7 @@ class Vocabulary:
 
         The last line of words is left open: it has no end yet, unless the text ends with one.
         """
-        raw = text.encode()
+        raw = bytes_of(text)
         if self.level == "byte":
             tokens = list(raw.decode("latin-1"))
         elif self.level == "char":

@@ -43,6 +43,10 @@ def adaptive(probabilities: Tensor) -> Tensor:
 SCORES: dict[str, Callable[[Tensor], Tensor]] = {"least": least, "adaptive": adaptive}
 
 
+LEAST_ALPHA = 1e-9
+"""Below it no number of items that anybody has would do."""
+
+
 @dataclass(frozen=True)
 class SetRule:
     """Which classes stand in the set of a text, and behind it the items it was learned on."""
@@ -147,7 +151,7 @@ def least_alpha(items: int) -> float:
 
 
 def refuse_alpha(alpha: float) -> None:
-    if not 0 < alpha < 1:
+    if not LEAST_ALPHA <= alpha < 1:
         raise LangevinError(
             f"alpha must be between 0 and 1, got {alpha:g}; 0.1 promises the true class in 90 % of "
             f"the sets"

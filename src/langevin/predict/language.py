@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..data.corpora import open_text
 from ..data.display import visible
-from ..data.text import words_of
+from ..data.text import bytes_of, words_of
 from ..data.vocabulary import SpelledText, Vocabulary
 from ..errors import LangevinError
 from ..models.reader import Reader
@@ -100,7 +100,7 @@ class LanguagePosterior(Posterior):
         """
         spelled = self.vocabulary.spell(text)
         refuse_nothing(spelled.tokens[1:], repr(text))
-        return self.score_tokens(spelled, text.encode(), adapt)
+        return self.score_tokens(spelled, bytes_of(text), adapt)
 
     def score_tokens(
         self, spelled: SpelledText, raw: bytes | None = None, adapt: bool = False
@@ -142,7 +142,7 @@ class LanguagePosterior(Posterior):
             file = open_text(text)
             raw, tokens = file.read(), self.vocabulary.encode_text(file)
         else:
-            raw, tokens = text.encode(), self.vocabulary.spell(text).tokens[1:]
+            raw, tokens = bytes_of(text), self.vocabulary.spell(text).tokens[1:]
         return refuse_nothing(tokens, repr(str(text))), raw
 
     def next(self, text: str = "", top: int = 10, tokens: int | None = None) -> list[TokenScore]:

@@ -40,6 +40,10 @@ RECORDS = 5
 """Validations along the way; the last of them is the student."""
 
 
+MOST_TOKENS = 10**9
+"""That a teacher writes: it takes a forward pass for each."""
+
+
 @dataclass(frozen=True)
 class Teaching:
     """How a student is taught."""
@@ -52,9 +56,9 @@ class Teaching:
     """Tokens of text to let the teacher write, and to train on as well."""
 
     def __post_init__(self) -> None:
-        if self.per_row < 1 or not 0 <= self.data_weight <= 1 or self.generated < 0:
+        if self.per_row < 1 or not 0 <= self.data_weight <= 1 or not 0 <= self.generated <= MOST_TOKENS:
             raise LangevinError(
-                f"expected at least one teacher, a data weight from 0 to 1 and no negative number of tokens, got "
+                f"expected at least one teacher, a data weight from 0 to 1 and from 0 to {MOST_TOKENS:,} tokens, got "
                 f"{self.per_row}, {self.data_weight} and {self.generated}"
             )
 
