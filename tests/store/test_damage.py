@@ -8,6 +8,7 @@ import pytest
 
 from langevin.errors import LangevinError
 from langevin.posterior.selection import names_of, resolve
+from langevin.report.summary import run_summary
 from langevin.store.check import check_folder
 from langevin.store.folder import RunFolder
 from langevin.store.manifest import Choice
@@ -132,3 +133,9 @@ def test_a_run_before_its_first_sample_says_how_to_go_on(tiny, tmp_path):
     trainer.save()
     with pytest.raises(LangevinError, match=r"it stands at step 0 of \d+; go on with 'langevin resume"):
         resolve(RunFolder(tmp_path / "r"))
+
+
+def test_show_tells_which_samples_are_listed_only(run):
+    RunFolder(run).store().samples[0].path.unlink()
+    facts = run_summary(RunFolder(run))["facts"]
+    assert facts["samples"] == "3 stored; 1 more are listed but not there"

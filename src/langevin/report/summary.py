@@ -7,11 +7,19 @@ from typing import Any
 from rich.console import Group
 
 from ..store.folder import RunFolder
+from ..store.samples import SampleStore
 from .tables import cell, heading
 from .terminal import curve, duration, table
 
 LINES = 12
 """Of the learning curve, so many are shown."""
+
+
+def count_samples(store: SampleStore) -> str:
+    """How many are stored, and how many are listed only."""
+    missing = sum(not sample.path.is_file() for sample in store.samples)
+    beside = f"; {missing} more are listed but not there" if missing else ""
+    return f"{len(store) - missing} stored{beside}"
 
 
 def run_summary(folder: RunFolder) -> dict[str, Any]:
@@ -37,7 +45,7 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
         "sampler": f"{name}, " + ", ".join(f"{k} {v}" for k, v in settings.items()),
         "schedule": run.describe(),
         "gradient clipped": clipped,
-        "samples": f"{len(store)} stored",
+        "samples": count_samples(store),
         "made with": f"langevin {origin.versions['langevin']}, torch {origin.versions['torch']}, "
                      f"commit {origin.commit}",
         "machine": f"{origin.machine.threads} threads on {origin.machine.device}",
