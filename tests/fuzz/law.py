@@ -56,7 +56,8 @@ COMMANDS["old-student"] = {name: words for name, words in COMMANDS[STUDENT].item
 assert set(RECIPES) <= set(COMMANDS)
 TIMES = re.compile(r"seconds|^time$|_at$|per_second|^host$|since")
 """Keys whose values are measured anew each time."""
-SAID = re.compile(r"was edited since|was chosen among other samples|No diagnosis: |listed but not there"
+SAID = re.compile(r"was edited since|was chosen among other samples|No diagnosis: "
+                  r"|more are listed but not there"
                   r"|sample \S+ (was changed|is listed but not|is something|cannot be)")
 """Of a recipe that is no longer that of the beginning; of a choice of another run; of a chain that
 cannot be diagnosed, on the page of a report; of samples that `resume` and `show` need not read."""
