@@ -125,11 +125,7 @@ def calibrate(
     split: Split = "test",
     mc_dropout: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            max=MASKS,
-            help="dropout masks of the last sample (default: as many as samples; 0: none)",
-        ),
+        typer.Option(min=0, max=MASKS, help="dropout masks of the last sample (0: none)"),
     ] = None,
     other: Annotated[
         list[Path] | None, typer.Option(help="compare with another run or its --json output")
