@@ -182,7 +182,7 @@ def test_chains_that_have_not_begun(tiny, tmp_path, cli):
     assert "not started" in printed
     code, _, messages = cli("evaluate", tmp_path / "r")
     assert code == 2
-    assert "no samples" in messages
+    assert "it has none yet" in messages
     code, _, messages = cli("train", "text", "--out", tmp_path / "r", "--chains", "2", *SET)
     assert code == 2
     assert "already holds a run" in messages
