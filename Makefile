@@ -13,6 +13,7 @@ TELL := awk '/^Collecting / { all++ } \
 	/^ *(Downloading|Using cached) .*[.](whl|gz) / { name = $$(NF - 2); sub(/.*\//, "", name); \
 		sub(/-(cp|py|pp)[0-9].*/, "", name); size = $$(NF - 1) " " $$NF; gsub(/[()]/, "", size); \
 		printf "  %d: %s, %s\n", ++done, name, size; fflush() } \
+	/^Processing .*[.]whl/ { name = $$2; sub(/.*\//, "", name); printf "  %d: %s\n", ++done, name; fflush() } \
 	/^Installing collected/ { printf "  unpacking %d packages\n", all; fflush() }'
 
 # Torch without CUDA, which is gigabytes: from here where it can be reached. TORCH_INDEX= for that of PyPI.
