@@ -10,6 +10,7 @@ README; and, where there is a Chromium, docs/demo.png, a photograph of the page.
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,8 @@ def run(target: str, clone: Path, home: Path) -> str:
     if done.wait():
         sys.exit(f"make {target} failed")
     times = f"{begun:.0f} s of set-up, {whole - begun:.0f} s of work" if begun else f"{whole:.0f} s"
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    times += f", {spent.ru_utime + spent.ru_stime:.0f} s of processor time in all"
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (f"$ make {target}\n{''.join(lines)}\n[{times}; {os.cpu_count()} cores, on which other "
             f"work ran: load {load}]\n")  # fmt: skip

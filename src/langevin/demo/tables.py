@@ -47,14 +47,15 @@ def text_in_words(result: DemoResult) -> str:
 def foreign_result(result: DemoResult) -> ResultTable:
     """A row for each kind of text."""
     rows = tuple(
-        (kind.name, str(kind.windows), f"{kind.nll:.2f}", f"{100 * kind.percentile:.0f}",
+        (kind.name, f"{kind.nll:.2f}", f"{100 * kind.percentile:.0f}",
          share(kind.surprise_auroc), share(kind.disagreement_auroc))
         for kind in result.foreign.kinds
     )  # fmt: skip
-    columns = ("text", "windows", "nats a byte", "percentile", "AUROC",
-               "by disagreement")  # fmt: skip
-    return ResultTable(f"2. Does it know what it does not know? Windows of {result.foreign.window} "
-                       f"bytes", columns, rows, named=True)  # fmt: skip
+    columns = ("text", "nats a byte", "percentile", "AUROC", "by disagreement")
+    most = max(kind.windows for kind in result.foreign.kinds)
+    title = (f"2. Does it know what it does not know? Windows of {result.foreign.window} bytes, up "
+             f"to {most} of each text")  # fmt: skip
+    return ResultTable(title, columns, rows, named=True)
 
 
 def share(value: float | None) -> str:
@@ -65,11 +66,12 @@ def foreign_meaning(result: DemoResult) -> str:
     """What the columns mean, and which of the two tells foreign text better."""
     pairs = [(kind.surprise_auroc or 0.0, kind.disagreement_auroc or 0.0)
              for kind in result.foreign.kinds if kind.surprise_auroc is not None]  # fmt: skip
-    ahead = sum(surprise > disagreement for surprise, disagreement in pairs)
+    ahead = sum(surprise >= disagreement for surprise, disagreement in pairs)
     return (f"Percentile: how many of {result.foreign.held_out} other unseen windows of the book "
             f"surprise less than the middle window of this text. AUROC: how often a foreign window "
             f"surprises (or divides the members) more than one of unseen Tolstoy; .5 is chance. "
-            f"Surprise tells {ahead} of {len(pairs)} foreign texts better than disagreement.")  # fmt: skip
+            f"Surprise tells {ahead} of {len(pairs)} foreign texts at least as well as "
+            f"disagreement does.")  # fmt: skip
 
 
 def sentences_result(result: DemoResult) -> ResultTable:
