@@ -189,8 +189,9 @@ class Search:
                 self.best = attempt
             if self.best.prior_variance != FIRST:
                 break
-        self.best = min(self.best, *(self.attempt(self.best.prior_variance * factor)
-                                     for factor in (0.5, 2.0)), key=lambda one: one.nll)  # fmt: skip
+        beside = [self.best.prior_variance * factor for factor in (0.5, 2.0)]
+        attempts = [self.attempt(each) for each in beside if LEAST <= each <= MOST]
+        self.best = min([self.best, *attempts], key=lambda one: one.nll)
         return self.best
 
 
