@@ -25,7 +25,7 @@ from langevin.files import write_atomic
 from langevin.store.folder import RunFolder
 from langevin.store.manifest import commit, processor_name
 
-KILLS, LONGEST = 20, 12.0
+KILLS, LONGEST = 20, 10.0
 """How often, and how many seconds after the processes were started at most; in the first of them there is nothing yet."""
 WORKER = Path(__file__).with_name("parallel_worker.py")
 EPOCH = ("burn_in=0", "burn_in_temperature=none", "checkpoint_minutes=0.5", "threads=1", "patience=none")
@@ -43,7 +43,7 @@ SHAPES = {
         "text", ("corpus=war_and_peace", "batch_size=50", "window=50", "hidden=512")),
 }
 NIGHT = ("level=byte", "by_size=false", "hidden=32", "layers=2", "dropout=0.2", "batch_size=10", "window=25",
-         "epochs=20", "burn_in=1", "sample_every=0.5", "checkpoint_minutes=0.003", "lr_schedule=constant",
+         "epochs=8", "burn_in=1", "sample_every=0.5", "checkpoint_minutes=0.003", "lr_schedule=constant",
          "patience=none", "temperature=0.1", "prior_var=1.0", "sample=last", "threads=1")
 TEXT = "The night was dark and still; nobody spoke. Bells rang far away, and {} geese flew over the roofs.\n"
 
@@ -93,20 +93,23 @@ def kills(record: dict[str, Any], only: str, epochs: float) -> None:
         text = Path(folder) / "night.txt"
         text.write_text("".join(TEXT.format(source.randint(2, 10**6)) for _ in range(400)))
         tail = ["train", "--text", text, "--quiet", *settings(NIGHT)]
-        whole, cut = Path(folder) / "whole", Path(folder) / "cut"
+        whole, runs = Path(folder) / "whole", record.setdefault("runs", [])
         subprocess.run(torchrun("-m", "langevin", *tail, "--out", whole), check=True, stdout=subprocess.DEVNULL)
-        command = torchrun("-m", "langevin", *tail, "--out", cut, restarts=KILLS)
-        launcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        killed = kill_at_random(launcher, cut, source)
-        _, said = launcher.communicate()
-        record |= {"killed": killed, "exit_code": launcher.returncode, "same_bits": bits(whole) == bits(cut),
-                   "lines": said.count("langevin: ")}
+        while (left := KILLS - sum(len(run["killed"]) for run in runs)) > 0:
+            cut = Path(folder) / f"cut-{len(runs)}"
+            command = torchrun("-m", "langevin", *tail, "--out", cut, restarts=left)
+            launcher = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            killed = kill_at_random(launcher, cut, source, left)
+            code = launcher.wait()
+            runs.append({"killed": killed, "exit_code": code, "same_bits": bits(whole) == bits(cut)})
 
 
-def kill_at_random(launcher: subprocess.Popen[str], folder: Path, source: random.Random) -> list[dict[str, int]]:
+def kill_at_random(
+    launcher: subprocess.Popen[bytes], folder: Path, source: random.Random, most: int
+) -> list[dict[str, int]]:
     """Either of two processes, some time after both are there; most often while they train."""
     killed: list[dict[str, int]] = []
-    while len(killed) < KILLS and launcher.poll() is None:
+    while len(killed) < most and launcher.poll() is None:
         children = children_of(launcher.pid)
         if len(children) < 2:
             time.sleep(0.05)
