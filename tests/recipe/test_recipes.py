@@ -157,7 +157,7 @@ def test_penn_treebank_recipes_train_and_resume(size, own_data, tmp_path):
     short = ["epochs=0.04", "burn_in=0.01", "sample_every=0.01", "threads=1"]
     trainer = start(load_recipe(f"ptb-{size}-{batching}-sgld-dropout", short), tmp_path / "run")
     validate = trainer.task.log_probs
-    trainer.task.log_probs = lambda *_: validate_some(trainer, validate)
+    trainer.task.log_probs = lambda *_, **__: validate_some(trainer, validate)
     trainer.run()
     assert len(trainer.store) >= 2
     assert resume(tmp_path / "run").finished
