@@ -1,4 +1,5 @@
-"""Tokens per second of the training loop against a bare PyTorch loop: same network, batches, clipping and steps.
+"""Tokens per second of the training loop against a bare PyTorch loop: same network, batches,
+clipping and steps.
 
 python -m benchmarks.bare_loop [--rounds 9] [--steps 12] [--json results/bench-loop.json]
 """
@@ -63,7 +64,8 @@ def bare_loop(task: LanguageModelTask, steps: int) -> Contender:
 
 
 def our_loop(trainer: Trainer, steps: int) -> Contender:
-    """The trainer's step: schedules, seeds, clipping, the check of the loss; without validation and checkpoints."""
+    """The trainer's step: schedules, seeds, clipping, the check of the loss; without validation and
+    checkpoints."""
 
     def run() -> None:
         trainer.step = trainer.recorded = 0

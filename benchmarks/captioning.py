@@ -1,10 +1,10 @@
-"""Captions of many images: all samples at once, against one sample and against one sample after another.
+"""Captions of many images: all samples at once, against one, and one after another.
 
-`python -m benchmarks.captioning [--images 1000] [--samples 17] [--rounds 3] [--run DIR] [--json FILE]`: with a run, its
-samples caption the images of its test split, which its data must be there for, in at most 20 words. Without, weights
-and features are random, weights of the shape of the Flickr8k recipes, and every caption has 12 words. Ratios within one
-run; times on one machine mean little elsewhere. The single picture is timed from its features on: the extractor comes
-on top.
+`python -m benchmarks.captioning [--images 1000] [--samples 17] [--rounds 3] [--run DIR] [--json
+FILE]`: with a run, its samples caption the images of its test split, which its data must be there
+for, in at most 20 words. Without, weights and features are random, weights of the shape of the
+Flickr8k recipes, and every caption has 12 words. Ratios within one run; times on one machine mean
+little elsewhere. The single picture is timed from its features on: the extractor comes on top.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ WORDS, WIDTH, HIDDEN = 2537, 2048, 512
 RANDOM_LENGTH = 12
 """Words of a caption of random models, which never end one by themselves."""
 MOST, LEAST, SECONDS = 14.0, 1.2, 2.0
-"""What is wanted: at most so many times one sample, at least so much faster than one after another, one picture."""
+"""What is wanted: at most so many times one sample, at least so much faster than one after another,
+one picture."""
 
 
 class OneAfterAnother:

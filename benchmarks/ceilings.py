@@ -1,4 +1,5 @@
-"""What the machine can do at best, in the same run: float32 matrix products and streams through memory."""
+"""What the machine can do at best, in the same run: float32 matrix products and streams through
+memory."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ BYTES = {
     "torch RMSprop": 20, "torch RMSprop foreach": 20, "torch momentum": 20, "torch momentum fused": 20,
     "torch Adam": 28, "torch Adam fused": 28, "normal_": 4, "normal_, new memory": 4,
 }
-"""Bytes that an update of one float32 weight must move: each state read and written once, the gradient read."""
+"""Bytes that an update of one float32 weight must move: each state read and written once, the
+gradient read."""
 
 
 PRODUCT = "matrix product"
@@ -33,7 +35,8 @@ def product_contender(quick: bool) -> Contender:
 
 
 def stream_contenders(quick: bool) -> list[Contender]:
-    """A copy, a triad and an update in place over arrays far larger than any cache, in every round of the updates."""
+    """A copy, a triad and an update in place over arrays far larger than any cache, in every round
+    of the updates."""
     length = LENGTH // 1000 if quick else LENGTH
     a, b, c = torch.rand(length), torch.rand(length), torch.empty(length)
     return [
@@ -56,10 +59,12 @@ def take_gbytes(measured: Measured, quick: bool) -> float:
 
 
 def share_of_gemm(shape: Shape, seconds: float, gflops: float) -> float:
-    """FLOPs of a training step's matrix products over its time, as a share of the large product's rate."""
+    """FLOPs of a training step's matrix products over its time, as a share of the large product's
+    rate."""
     return shape.flops / seconds / 1e9 / gflops
 
 
 def share_of_bandwidth(name: str, weights: int, seconds: float, gbytes: float) -> float | None:
-    """Bytes that the update must move over its time, as a share of the streams' rate; above 1 out of caches."""
+    """Bytes that the update must move over its time, as a share of the streams' rate; above 1 out
+    of caches."""
     return None if name not in BYTES else BYTES[name] * weights / seconds / 1e9 / gbytes

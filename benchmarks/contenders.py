@@ -25,7 +25,8 @@ TORCH: dict[str, list[tuple[str, Make]]] = {
     ],
     "RMSprop": [
         ("torch RMSprop", partial(torch.optim.RMSprop, lr=1e-4)),
-        ("torch RMSprop foreach", partial(torch.optim.RMSprop, lr=1e-4, foreach=True)),  # it has no fused form
+        # it has no fused form
+        ("torch RMSprop foreach", partial(torch.optim.RMSprop, lr=1e-4, foreach=True)),
     ],
     "momentum": [
         ("torch momentum", partial(torch.optim.SGD, lr=1e-3, momentum=0.9)),
@@ -83,10 +84,11 @@ class TrainingStep:
 
 
 def parts(contenders: Sequence[Contender]) -> dict[str, dict[str, float]]:
-    """Medians of the two parts of each step: the gradient, and the update right behind it. Dense rows only.
+    """Medians of the two parts of each step: the gradient, and the update right behind it. Dense
+    rows only.
 
-    The gradient is the same work for every contender, so that its differences are noise; lazy rows do part of their
-    update within it.
+    The gradient is the same work for every contender, so that its differences are noise; lazy rows
+    do part of their update within it.
     """
     made = {c.name: c.run for c in contenders if isinstance(c.run, TrainingStep) and not c.run.sparse}
     return {n: {"gradient": median(step.gradients), "update": median(step.updates)} for n, step in made.items()}

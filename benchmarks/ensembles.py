@@ -1,9 +1,11 @@
-"""Twenty samples at once against a loop over them: `python -m benchmarks.ensembles [--json FILE] [--quick]`.
+"""Twenty samples at once against a loop over them: `python -m benchmarks.ensembles [--json FILE]
+[--quick]`.
 
-The loop has a module for each sample in memory and does the same work: log-probabilities averaged over the samples, a
-state carried for each. Turns are interleaved, medians compared. With one thread the clock is the CPU time of the
-process, which other work on the machine lengthens little; with more it is the wall clock. Freed memory is kept for all,
-as the command line does: whether glibc gives it back after an output of 16 MB is chance, and costs a fifth of the time.
+The loop has a module for each sample in memory and does the same work: log-probabilities averaged
+over the samples, a state carried for each. Turns are interleaved, medians compared. With one thread
+the clock is the CPU time of the process, which other work on the machine lengthens little; with
+more it is the wall clock. Freed memory is kept for all, as the command line does: whether glibc
+gives it back after an output of 16 MB is chance, and costs a fifth of the time.
 """
 
 from __future__ import annotations
@@ -83,7 +85,8 @@ LEVEL = 0.97
 
 
 def contenders(case: Case) -> dict[str, Callable[[], object]]:
-    """The loop, the ensemble and one sample alone, on the same batch, each from a state that is already there."""
+    """The loop, the ensemble and one sample alone, on the same batch, each from a state that is
+    already there."""
     members = [case.model().eval() for _ in range(SAMPLES)]
     ensemble = Ensemble(members[0], members)
     tokens, targets = torch.randint(case.vocabulary, (2, case.rows, case.time))

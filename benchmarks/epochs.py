@@ -1,9 +1,9 @@
 """Whole epochs of recipes: a sampler against its optimiser twin, with validation and stored sample.
 
-The data are read before, once for each recipe, and timed apart. One pair on one thread, in seconds of the processor, so
-that other work on the machine matters little:
-python -m benchmarks.epochs flickr8k-psgld flickr8k-rmsprop-dropout [--rounds 3] [--set KEY=VALUE] [--must 1.1]
-[--json FILE]
+The data are read before, once for each recipe, and timed apart. One pair on one thread, in seconds
+of the processor, so that other work on the machine matters little:
+python -m benchmarks.epochs flickr8k-psgld flickr8k-rmsprop-dropout [--rounds 3] [--set KEY=VALUE]
+[--must 1.1] [--json FILE]
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def one_epoch(recipe: Recipe, task: Task, clock: Callable[[], float] = time.perf
 
 
 def measure(pair: tuple[str, str], settings: Sequence[str], rounds: int, must: float | None) -> dict[str, Any]:
-    """Processor seconds of reading and of training, the ratio of the latter, and whether it is what is wanted."""
+    """Processor seconds of reading and of training, the ratio of the latter, and whether it is what
+    is wanted."""
     contenders, reading = [], {}
     for name in pair:
         began = time.process_time()

@@ -1,9 +1,11 @@
-"""`BayesianTextClassifier.fit` on TREC against a bare PyTorch loop: same network, sentences, batches and epochs.
+"""`BayesianTextClassifier.fit` on TREC against a bare PyTorch loop: same network, sentences,
+batches and epochs.
 
 python -m benchmarks.fit_trec [--rounds 3] [--epochs 2] [--json results/bench-fit.json]
 
-The bare loop reads the same sentences, cuts them into words, numbers them, trains with RMSprop, clips, and validates
-after each epoch. `fit` pays on top for the noise, the stored samples, the checkpoints and the running average.
+The bare loop reads the same sentences, cuts them into words, numbers them, trains with RMSprop,
+clips, and validates after each epoch. `fit` pays on top for the noise, the stored samples, the
+checkpoints and the running average.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""One chain trained by two processes: the curve of one, what a killed process costs, and how fast it is.
+"""One chain trained by two processes: its curve, the price of a kill, and its speed.
 
-python -m benchmarks.parallel curves|kills|speed [--only NAME] [--epochs 1] [--json results/parallel.json]
+python -m benchmarks.parallel curves|kills|speed [--only NAME] [--epochs 1] [--json
+results/parallel.json]
 
-Each writes its own part of the record; what is in it is not measured again. Speed is a ratio within one run: the same two processes take turns with the
-first of them alone on two threads.
+Each writes its own part of the record; what is in it is not measured again. Speed is a ratio within
+one run: the same two processes take turns with the first of them alone on two threads.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from langevin.store.folder import RunFolder
 from langevin.store.manifest import commit, processor_name
 
 KILLS, LONGEST = 20, 10.0
-"""How often, and how many seconds after the processes were started at most; in the first of them there is nothing yet."""
+"""How often, and how many seconds after the processes were started at most; in the first of them
+there is nothing yet."""
 WORKER = Path(__file__).with_name("parallel_worker.py")
 EPOCH = ("burn_in=0", "burn_in_temperature=none", "checkpoint_minutes=0.5", "threads=1", "patience=none")
 RECORDS = 4
@@ -58,7 +60,8 @@ def settings(overrides: tuple[str, ...]) -> list[str]:
 
 
 def curves(record: dict[str, Any], only: str, epochs: float) -> None:
-    """An epoch by one process and by two: how far losses and validation are apart, relative to themselves."""
+    """An epoch by one process and by two: how far losses and validation are apart, relative to
+    themselves."""
     length = (f"epochs={epochs}", f"sample_every={epochs / RECORDS}")
     for recipe, overrides in CURVES.items():
         if recipe in record or only not in recipe:
@@ -87,7 +90,8 @@ def compare(one: RunFolder, two: RunFolder) -> dict[str, Any]:
 
 
 def kills(record: dict[str, Any], only: str, epochs: float) -> None:
-    """A process killed at random, so many times; the run must end with the bits of one that was left alone."""
+    """A process killed at random, so many times; the run must end with the bits of one that was
+    left alone."""
     source = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "night.txt"
@@ -150,7 +154,8 @@ def bits(folder: Path) -> str:
 
 
 def speed(record: dict[str, Any], only: str, epochs: float) -> None:
-    """Two processes × one thread against one × two threads; the parts of a step; all-reduce alone."""
+    """Two processes × one thread against one × two threads; the parts of a step; all-reduce
+    alone."""
     for name, (recipe, overrides) in SHAPES.items():
         if name in record or only not in name:
             continue

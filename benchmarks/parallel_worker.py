@@ -1,6 +1,8 @@
-"""One of the two processes that `benchmarks.parallel` times, started by torchrun: RECIPE KEY=VALUE …
+"""One of the two processes that `benchmarks.parallel` times, started by torchrun: RECIPE KEY=VALUE
+…
 
-In each round both train some steps together, then the first alone on two threads while the second sleeps.
+In each round both train some steps together, then the first alone on two threads while the second
+sleeps.
 """
 
 from __future__ import annotations
@@ -96,7 +98,8 @@ def main() -> None:
 
 
 def all_reduces() -> list[dict[str, float]]:
-    """Seconds that summing buffers of some sizes takes, the fastest of several: 4 bytes a number."""
+    """Seconds that summing buffers of some sizes takes, the fastest of several: 4 bytes a
+    number."""
     found = []
     for size in SIZES:
         buffer = torch.zeros(size)
@@ -119,8 +122,9 @@ def fastest(work: Callable[[], None], times: int = 20) -> float:
 
 
 def summary(rounds: dict[str, list[Any]], task: Task, parts: Parts) -> dict[str, Any]:
-    """Medians; the ratio of speeds round by round; processor time of all processes together, which other work on the
-    machine disturbs least: two processes that lost nothing would need that of one thread.
+    """Medians; the ratio of speeds round by round; processor time of all processes together, which
+    other work on the machine disturbs least: two processes that lost nothing would need that of one
+    thread.
     """
 
     def median(name: str, key: str) -> float:

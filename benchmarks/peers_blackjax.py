@@ -1,8 +1,9 @@
-"""blackjax: SGLD on the same network written for JAX, one jitted step. Runs in the peers' environment.
+"""blackjax: SGLD on the same network written for JAX, one jitted step. Runs in the peers'
+environment.
 
-In its favour: a flat prior (ours has a Gaussian one), a gradient of the whole batch instead of blackjax's `vmap` over
-rows, inputs of all time steps multiplied at once before the scan, the old weights' memory given to the new ones, and
-two random generators of which the faster one counts.
+In its favour: a flat prior (ours has a Gaussian one), a gradient of the whole batch instead of
+blackjax's `vmap` over rows, inputs of all time steps multiplied at once before the scan, the old
+weights' memory given to the new ones, and two random generators of which the faster one counts.
 """
 
 from __future__ import annotations

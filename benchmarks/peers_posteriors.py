@@ -1,4 +1,5 @@
-"""posteriors (Normal Computing): SGLD and SGHMC on the same torch network. Runs in the peers' environment.
+"""posteriors (Normal Computing): SGLD and SGHMC on the same torch network. Runs in the peers'
+environment.
 
 In their favour: a flat prior (ours has a Gaussian one), and the update in place.
 """

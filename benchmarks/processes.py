@@ -1,4 +1,5 @@
-"""Things that only a fresh process shows: the time of an import, and what start-up care does to a training step."""
+"""Things that only a fresh process shows: the time of an import, and what start-up care does to a
+training step."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def import_contenders() -> list[Contender]:
 
 
 def startup_contenders(shape: Shape, seconds: float, seen: dict[str, Any]) -> list[Contender]:
-    """A training step of SGLD with and without start-up care, a new process each time; keeps their last words."""
+    """A training step of SGLD with and without start-up care, a new process each time; keeps their
+    last words."""
 
     def turn(flag: str) -> Callable[[int], float]:
         def run(steps: int) -> float:

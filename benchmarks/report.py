@@ -1,4 +1,5 @@
-"""The same numbers four times: tables in the terminal, JSON, markdown for docs/speed.md, a figure."""
+"""The same numbers four times: tables in the terminal, JSON, markdown for docs/speed.md, a
+figure."""
 
 from __future__ import annotations
 

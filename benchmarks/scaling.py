@@ -95,7 +95,8 @@ def work_of(costs: Costs, plan: Plan) -> float:
 
 
 def simulate(costs: Costs, plan: Plan, seed: int = 0) -> Outcome:
-    """Chains take the first slot that is free. A failure throws a chain back to its last checkpoint."""
+    """Chains take the first slot that is free. A failure throws a chain back to its last
+    checkpoint."""
     chance, work = random.Random(seed), work_of(costs, plan)
     free = [0.0] * min(plan.slots, plan.chains)
     failures = 0
@@ -126,7 +127,8 @@ def storage_rate(costs: Costs, plan: Plan) -> float:
 
 
 def record_costs(measured: dict[str, Any], samples: int) -> dict[str, float]:
-    """Of a run of so many samples: to open its list, and what all its checkpoints write of the list."""
+    """Of a run of so many samples: to open its list, and what all its checkpoints write of the
+    list."""
     open_each, bytes_each = measured["open_seconds_each"], measured["checkpoint_bytes_each"]
     return {"open_seconds": samples * open_each, "checkpoint_bytes": samples * bytes_each,
             "all_checkpoints_bytes": samples * (samples + 1) / 2 * bytes_each}

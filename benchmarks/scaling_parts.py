@@ -1,6 +1,8 @@
-"""Measure what `benchmarks.scaling` reckons with, on this machine: `python -m benchmarks.scaling_parts [PART …]`.
+"""Measure what `benchmarks.scaling` reckons with, on this machine: `python -m
+benchmarks.scaling_parts [PART …]`.
 
-Each part is kept in results/scaling.json as soon as it is measured; parts that are there stay, unless they are named.
+Each part is kept in results/scaling.json as soon as it is measured; parts that are there stay,
+unless they are named.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ def reduce_with_other(rank: int, meet: str, out: str) -> None:
 
 
 def measure_store(folder: Path) -> dict[str, Any]:
-    """Append, open and average 1,000 and 10,000 samples; linear is a ratio of 1 in the time of each."""
+    """Append, open and average 1,000 and 10,000 samples; linear is a ratio of 1 in the time of
+    each."""
     found: dict[str, Any] = {"samples": {}}
     for count in (1_000, 10_000):
         model, path = nn.Linear(4, 3), folder / f"store-{count}"
@@ -138,7 +141,8 @@ def checkpoint_of(folder: Path, records: list[Any], count: int) -> dict[str, flo
 
 
 def measure_chains(folder: Path) -> dict[str, Any]:
-    """Many chains of 50 samples, averaged here and on a cluster that is started here: memory of the command, score."""
+    """Many chains of 50 samples, averaged here and on a cluster that is started here: memory of the
+    command, score."""
     (folder / "text.txt").write_text(SENTENCE * 200)  # 3,200 samples read all of its test split
     found: dict[str, Any] = {"samples_each": 50}
     for chains in (8, 64):
@@ -175,7 +179,8 @@ def evaluated(out: Path, on: str) -> dict[str, float]:
 
 
 def measure_check(folder: Path) -> dict[str, Any]:
-    """Foretold by costs of the same minutes, and taken: three chains of the first shape, one after the other."""
+    """Foretold by costs of the same minutes, and taken: three chains of the first shape, one after
+    the other."""
     hidden = next(iter(SHAPES.values()))
     foretold = Costs(**measure_costs(folder)[next(iter(SHAPES))])
     made = start_chains(recipe_of(folder, hidden), folder / "three", 3)

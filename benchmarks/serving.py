@@ -1,4 +1,4 @@
-"""Many clients against one, and the server against the library in the same process: ratios of one run.
+"""Many clients against one, and the server against the library: ratios of one run.
 
     python -m benchmarks.serving CLASSIFIER LANGUAGE_MODEL [--small CLASSIFIER] [--json FILE]
 

@@ -1,4 +1,5 @@
-"""The three networks, their data and their cost. The JAX worker reads the shapes too, so torch is imported late."""
+"""The three networks, their data and their cost. The JAX worker reads the shapes too, so torch is
+imported late."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Shape:
 
     @property
     def flops(self) -> float:
-        """Of the matrix products of a training step: two per weight and token forward, four backward."""
+        """Of the matrix products of a training step: two per weight and token forward, four
+        backward."""
         lstm = self.layers * 4 * self.hidden * 2 * self.hidden
         return 6.0 * self.rows * self.time * (lstm + self.hidden * self.vocabulary)
 
@@ -50,7 +52,8 @@ QUICK = {s.name: s for s in (Shape("PTB-small", 300, 16, 4, 5), Shape("PTB-mediu
 
 
 def network(shape: Shape, *, sparse: bool = False) -> nn.Module:
-    """tokens [rows, time] → logits, in plain torch: the same module for torch, for us and for posteriors."""
+    """tokens [rows, time] → logits, in plain torch: the same module for torch, for us and for
+    posteriors."""
     from torch import nn
 
     class Network(nn.Module):

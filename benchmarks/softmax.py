@@ -1,8 +1,11 @@
-"""The softmax loss in one pass against torch's: `python -m benchmarks.softmax [--threads 1] [--json FILE] [--quick]`.
+"""The softmax loss in one pass against torch's.
 
-Alone (logits → loss and their gradient) and within a training step of SGLD, on the networks of `shapes.py`, float32 and
-bfloat16. Turns are interleaved, medians compared. With one thread the clock is the CPU time of the process, which other
-work on the machine lengthens little; with more it is the wall clock.
+`python -m benchmarks.softmax [--threads 1] [--json FILE] [--quick]`.
+
+Alone (logits → loss and their gradient) and within a training step of SGLD, on the networks of
+`shapes.py`, float32 and bfloat16. Turns are interleaved, medians compared. With one thread the
+clock is the CPU time of the process, which other work on the machine lengthens little; with more it
+is the wall clock.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ def seconds(arguments: list[str]) -> float:
 
 
 def measure(rounds: int) -> dict[str, object]:
-    """Medians of the ratios within a round; the first round, which fills the caches, is left out."""
+    """Medians of the ratios within a round; the first round, which fills the caches, is left
+    out."""
     turns = [{name: seconds(told) for name, told in CONTENDERS.items()} for _ in range(rounds + 1)]
     ratios = {
         name: statistics.median(turn[name] / turn["import torch"] for turn in turns[1:])

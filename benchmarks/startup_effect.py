@@ -1,4 +1,5 @@
-"""One fresh process: prepare it (or not, LANGEVIN_STARTUP=0), train for some seconds, say how long a step took."""
+"""One fresh process: prepare it (or not, LANGEVIN_STARTUP=0), train for some seconds, say how long
+a step took."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def main(request: str) -> None:
 
 
 def peak_megabytes() -> float | None:
-    """Most memory that was ever resident. Not getrusage's, which a child takes over from its parent on Linux."""
+    """Most memory that was ever resident. Not getrusage's, which a child takes over from its parent
+    on Linux."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), None)

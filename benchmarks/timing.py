@@ -1,4 +1,5 @@
-"""Interleaved repetitions and what is said about them: medians, quartiles, ratios within one run."""
+"""Interleaved repetitions and what is said about them: medians, quartiles, ratios within one
+run."""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ Series = list[float | None]
 """Seconds per step, one entry for each round; None where the contender sat out."""
 
 PAUSE = 0.02
-"""Seconds between two turns: OpenMP threads of the last one go on spinning for some milliseconds."""
+"""Seconds between two turns: OpenMP threads of the last one go on spinning for some
+milliseconds."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A name, what to do, and in which rounds: every so many (for slow ones that no verdict hangs on)."""
+    """A name, what to do, and in which rounds: every so many (for slow ones that no verdict hangs
+    on)."""
 
     name: str
     run: Turn
@@ -31,10 +34,11 @@ def interleave(
     contenders: Sequence[Contender], *, rounds: int, seconds: float | None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, dict[str, Any]]:
-    """Every contender once in each round, for about `seconds`, in an order that is shuffled from round to round.
+    """Every contender once in each round, for about `seconds`, in an order that is shuffled from
+    round to round.
 
-    `seconds` None means one step without warming up: a fresh process, a whole epoch. Returns a `summary` for each. A
-    contender that fails at its first step is reported and left out.
+    `seconds` None means one step without warming up: a fresh process, a whole epoch. Returns a
+    `summary` for each. A contender that fails at its first step is reported and left out.
     """
     steps: dict[str, int] = {}
     for contender in contenders:

@@ -1,4 +1,5 @@
-"""Parts of a step on their own: the update of one large tensor, and an embedding with ever more rows."""
+"""Parts of a step on their own: the update of one large tensor, and an embedding with ever more
+rows."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def update_alone(make: Make, grad: torch.Tensor) -> Turn:
 
 
 def update_contenders(weights: int) -> list[Contender]:
-    """Noise + update of every sampler, torch's updates without noise, and torch's noise without an update."""
+    """Noise + update of every sampler, torch's updates without noise, and torch's noise without an
+    update."""
     held, grad = torch.empty(weights), torch.full((weights,), 1e-3)
     made = [
         Contender("normal_", timed(held.normal_)),
@@ -41,7 +43,8 @@ def update_contenders(weights: int) -> list[Contender]:
 
 
 def embedding_rows(rows: int) -> Turn:
-    """The embedding's part of an SGLD step: catch up, look up, sparse backward, update. New tokens at each step."""
+    """The embedding's part of an SGLD step: catch up, look up, sparse backward, update. New tokens
+    at each step."""
     embedding = torch.nn.Embedding(rows, WIDTH, sparse=True)
     sampler: Any = SGLD(embedding.parameters(), lr=1e-2, **POSTERIOR)
     sampler.attach(embedding)

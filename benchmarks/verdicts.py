@@ -15,7 +15,8 @@ FORMS = ("", " fused", " foreach", ", rbg")
 
 
 def required_ratios(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each promise: measured ratio and its spread, what it must be, what it should be, verdict."""
+    """One row for each promise: measured ratio and its spread, what it must be, what it should be,
+    verdict."""
     return [*step_rows(results["steps"]), *part_rows(results), *epoch_rows(results["epochs"])]
 
 
@@ -67,10 +68,12 @@ def row(
 
 
 def by_parts(measured: Summaries, one: str, other: str) -> float | None:
-    """(gradient + update of one) : (gradient + update of the other), with one gradient time for both.
+    """(gradient + update of one) : (gradient + update of the other), with one gradient time for
+    both.
 
-    The gradient is the same computation for every dense contender of this process, but its time varies by more than
-    the updates differ. This takes its median over all of them, and the faster update of each side's forms.
+    The gradient is the same computation for every dense contender of this process, but its time
+    varies by more than the updates differ. This takes its median over all of them, and the faster
+    update of each side's forms.
     """
     split = {name: s for name, s in measured.items() if "update" in s}
     first, second = (

@@ -1,7 +1,8 @@
-"""Peers in a process and an environment of their own, which sleeps on a pipe while others are measured.
+"""Peers in a process and an environment of their own, which sleeps on a pipe while others are
+measured.
 
-One JSON line each way: {"contender", "shape", "steps"} in, {"seconds"} or {"error"} out. The first line out says which
-contenders there are and with what versions.
+One JSON line each way: {"contender", "shape", "steps"} in, {"seconds"} or {"error"} out. The first
+line out says which contenders there are and with what versions.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Worker:
 
 
 def serve(builders: dict[str, Callable[[Shape], Turn]], packages: list[str]) -> None:
-    """The worker's end: build a contender when it is first asked for, keep those of one shape, run, answer."""
+    """The worker's end: build a contender when it is first asked for, keep those of one shape, run,
+    answer."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a library prints must not get between the answers
     say(answers, {"contenders": list(builders), "versions": {name: version(name) for name in packages}})

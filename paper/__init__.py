@@ -1,1 +1,2 @@
-"""The paper beside the package: its recipes' tables, figures, folds and records. `python -m paper` lists them."""
+"""The paper beside the package: its recipes' tables, figures, folds and records. `python -m paper`
+lists them."""

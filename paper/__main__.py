@@ -1,4 +1,5 @@
-"""`python -m paper`: the targets and their state; `python -m paper TARGET` runs what is missing of one."""
+"""`python -m paper`: the targets and their state; `python -m paper TARGET` runs what is missing of
+one."""
 
 from __future__ import annotations
 

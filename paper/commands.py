@@ -67,7 +67,8 @@ def reproduce(
     dry: Annotated[bool, typer.Option("--dry", help="show what is there, run nothing")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run what is missing of a table or figure of the paper, and print it with the paper's numbers."""
+    """Run what is missing of a table or figure of the paper, and print it with the paper's
+    numbers."""
     out, results = folders(out, results, quick=quick)
     if target is None:
         refuse_without_target(precision, cells)
@@ -236,7 +237,8 @@ def tables(
     findings: Annotated[Path, typer.Option(help="the page of claims to refresh")] = Path("docs/findings.md"),
     results: Annotated[Path, typer.Option(help="folder of recorded numbers")] = Path("results"),
 ) -> None:
-    """Make the tables of docs/results.md, docs/findings.md and docs/reproduce.md anew from the recorded numbers."""
+    """Make the tables of docs/results.md, docs/findings.md and docs/reproduce.md anew from the
+    recorded numbers."""
     there = {path: page_at(path) for path in (scores, findings)}
     if not any(load(results, target) for target in TARGETS.values()):
         raise LangevinError(f"expected recorded numbers in the folder {results}, got none; name another --results")

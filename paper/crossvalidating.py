@@ -36,7 +36,8 @@ def folds(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Train and test on folds, or with seeds 0, 1, … where a test split is given; goes on with what is there."""
+    """Train and test on folds, or with seeds 0, 1, … where a test split is given; goes on with what
+    is there."""
     target = out or Path("runs") / f"crossval-{Path(recipe).stem}"
     try:
         with open_engine(on, [target]) as engine, Watching(quiet or as_json) as watch:
@@ -51,7 +52,8 @@ def folds(
 
 
 class Watching:
-    """A live line on a terminal; without one, a plain line whenever a member is done and every minute."""
+    """A live line on a terminal; without one, a plain line whenever a member is done and every
+    minute."""
 
     def __init__(self, quiet: bool) -> None:
         self.quiet, self.live = quiet, messages.is_terminal and not quiet

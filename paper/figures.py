@@ -1,6 +1,7 @@
 """The paper's figures: first the numbers behind each, which are kept, then the drawing of them.
 
-What is kept in `results/figures/NAME.json` can be drawn again without the run folders that it was taken from.
+What is kept in `results/figures/NAME.json` can be drawn again without the run folders that it was
+taken from.
 """
 
 from __future__ import annotations
@@ -94,9 +95,11 @@ def learning_curves(runs: Path, results: Path) -> dict[str, Any]:
 
 
 def errors_along(path: Path) -> dict[str, Any]:
-    """Error in per cent on every split against epochs: of each stored sample, and of the running average.
+    """Error in per cent on every split against epochs: of each stored sample, and of the running
+    average.
 
-    A run at temperature 0 has no posterior to average; `shown` says which of the two lines is its prediction.
+    A run at temperature 0 has no posterior to average; `shown` says which of the two lines is its
+    prediction.
     """
     posterior = open_posterior(path, Selection("forward"))
     if posterior.opened.folder and posterior.opened.folder.chains:
@@ -134,7 +137,8 @@ def draw_uncertainty(told: dict[str, Any], path: Path) -> None:
 
 
 def captions(runs: Path, results: Path) -> dict[str, Any]:
-    """Figure 4: the three best captions of one test image under two samples and under the average."""
+    """Figure 4: the three best captions of one test image under two samples and under the
+    average."""
     run = open_as(CaptionPosterior, runs / "flickr8k-psgld")
     task = run.data
     assert isinstance(task, CaptionTask)
@@ -147,7 +151,8 @@ def captions(runs: Path, results: Path) -> dict[str, Any]:
 def draw_captions(told: dict[str, Any], path: Path) -> None:
     columns: dict[str, list[dict[str, Any]]] = {}
     for one in told["per_sample"]:
-        own = one.get("captions", [one])  # figures that were kept before have a list for each sample
+        # figures that were kept before have a list for each sample
+        own = one.get("captions", [one])
         columns.setdefault(f"sample of step {one['step']}", []).extend(own)
     columns[f"average of {told['samples']}"] = told["captions"]
     lines = [
@@ -201,7 +206,8 @@ def is_drawn(name: str, results: Path) -> bool:
 
 
 def draw_figure(name: str, runs: Path, results: Path, *, quick: bool = False) -> Path:
-    """Take the numbers of a figure from the runs unless they are kept already, and draw them beside."""
+    """Take the numbers of a figure from the runs unless they are kept already, and draw them
+    beside."""
     numbers = kept_numbers(name, results)
     if not is_drawn(name, results):
         numbers.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,10 @@
-"""One recipe on several folds, or with several seeds where the test split is given; side by side, resumable.
+"""One recipe on several folds, or with several seeds where the test split is given; side by side,
+resumable.
 
-Each member is an ordinary run folder below one folder, trained by a process of its own on one thread and evaluated
-there (`evaluation.json`, as `python -m paper record` writes it). A member that has its evaluation is done; one that has
-not goes on from its checkpoint. So killing anything at any time loses at most a minute.
+Each member is an ordinary run folder below one folder, trained by a process of its own on one
+thread and evaluated there (`evaluation.json`, as `python -m paper record` writes it). A member that
+has its evaluation is done; one that has not goes on from its checkpoint. So killing anything at any
+time loses at most a minute.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ class Member:
 
 
 Watch = Callable[[int, int, dict[str, float]], None]
-"""Told now and then how many members are done, of how many, and the share of training done of those at work."""
+"""Told now and then how many members are done, of how many, and the share of training done of those
+at work."""
 
 
 def cross_validate(
@@ -71,11 +74,13 @@ def cross_validate(
     forget_samples: bool = False, watch: Watch = lambda done, total, working: None,
     engine: Engine = run_side_by_side,
 ) -> dict[str, Any]:
-    """Train and evaluate what is not there yet, and summarise: mean and standard deviation over the members.
+    """Train and evaluate what is not there yet, and summarise: mean and standard deviation over the
+    members.
 
-    `folds`: so many of the recipe's folds, the first ones (None: all). `runs`: so many seeds, from 0, where the corpus
-    has a test split. `jobs`: processes at a time (None: as many as `engine` has room for). `forget_samples`: delete the samples of a
-    member once it is evaluated. Raises Interrupted when stopped by Ctrl-C or SIGTERM, the children being stopped.
+    `folds`: so many of the recipe's folds, the first ones (None: all). `runs`: so many seeds, from
+    0, where the corpus has a test split. `jobs`: processes at a time (None: as many as `engine` has
+    room for). `forget_samples`: delete the samples of a member once it is evaluated. Raises
+    Interrupted when stopped by Ctrl-C or SIGTERM, the children being stopped.
     """
     members = plan(recipe, out, folds, runs)
     check_members(members)
@@ -147,7 +152,8 @@ def run_all(
 
 
 def job_of(member: Member, forget: bool) -> Job:
-    """A process that trains and evaluates one member, and says what it has to say in a file beside it."""
+    """A process that trains and evaluates one member, and says what it has to say in a file beside
+    it."""
     recipe, log = member.folder.with_suffix(".toml"), member.folder.with_suffix(".log")
     write_atomic(recipe, member.recipe.to_toml().encode())
     log.unlink(missing_ok=True)

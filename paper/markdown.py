@@ -1,4 +1,5 @@
-"""Markdown pages on a terminal: tables as tables or, where the terminal is too narrow for one, as a list of records."""
+"""Markdown pages on a terminal: tables as tables or, where the terminal is too narrow for one, as a
+list of records."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def rendered(page: str, width: int) -> Group:
 
 
 def table_from(markdown: str, width: int) -> RenderableType:
-    """With whole cells if they fit, else with cells that break where they may, else a record for each line.
+    """With whole cells if they fit, else with cells that break where they may, else a record for
+    each line.
 
     What is the same in every line is told once, above.
     """
@@ -87,7 +89,8 @@ def grid(head: Cells, lines: Sequence[Cells], widths: Sequence[int]) -> Table:
 
 
 def records(head: Cells, lines: Sequence[Cells]) -> RenderableType:
-    """The first cell of each line as a heading, the others with their names below it; without lines, the head."""
+    """The first cell of each line as a heading, the others with their names below it; without
+    lines, the head."""
     if not lines:
         return Text(", ".join(head))
     shown: list[RenderableType] = []

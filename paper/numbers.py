@@ -1,4 +1,5 @@
-"""Recorded results → numbers: the runs of a cell, and what was measured of them, with mean and spread."""
+"""Recorded results → numbers: the runs of a cell, and what was measured of them, with mean and
+spread."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from langevin.errors import LangevinError
 from .targets import Target
 
 FORMAT = 2
-"""Of the records that are written now: errors are fractions, times seconds. The first had per cent and minutes."""
+"""Of the records that are written now: errors are fractions, times seconds. The first had per cent
+and minutes."""
 
 Recorded = dict[str, list[dict[str, Any]]]
 """The recorded runs of each cell: seeds or folds."""
@@ -73,7 +75,8 @@ def read_result(path: Path, needed: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def in_units_of_tables(record: dict[str, Any]) -> dict[str, Any]:
-    """A record under the names and in the units of the first format: per cent and minutes, as the tables print them."""
+    """A record under the names and in the units of the first format: per cent and minutes, as the
+    tables print them."""
     chosen, factor = record["chosen"], 100 if record["chosen"]["score"] == "error" else 1
     splits = {}
     for split in ("valid", "test"):
@@ -106,10 +109,11 @@ def ours(runs: Sequence[Mapping[str, Any]], which: str, metric: str) -> Number |
 
 
 def value_of(run: Mapping[str, Any], which: str, metric: str) -> float | None:
-    """Of one run, as recorded: `single` (the last sample), `averaged`, `weight_averaged`, `mc_dropout`.
+    """Of one run, as recorded: `single` (the last sample), `averaged`, `weight_averaged`,
+    `mc_dropout`.
 
-    Or by preference of the validation split: `best`, a sample, and `chosen`, a collection. `valid` is not of the test
-    but of the validation split, averaged.
+    Or by preference of the validation split: `best`, a sample, and `chosen`, a collection. `valid`
+    is not of the test but of the validation split, averaged.
     """
     if which == "chosen":
         return chosen(run, metric)
@@ -121,7 +125,8 @@ def value_of(run: Mapping[str, Any], which: str, metric: str) -> float | None:
 
 
 def chosen(run: Mapping[str, Any], metric: str) -> float | None:
-    """A test number of the collection that validation chose: what it was chosen by, and of captions their metrics."""
+    """A test number of the collection that validation chose: what it was chosen by, and of captions
+    their metrics."""
     value, score = run["chosen"]["test"], score_of(run)
     if metric == "perplexity" and score == "nll":
         return math.exp(value)
@@ -135,10 +140,12 @@ def score_of(run: Mapping[str, Any]) -> str:
 
 
 def best_single(run: Mapping[str, Any], metric: str) -> float | None:
-    """The test number of the one sample that validation prefers: what early stopping would have kept.
+    """The test number of the one sample that validation prefers: what early stopping would have
+    kept.
 
-    The error of the one of the least error; all else of that of the least nll, which is the rival to beat in nll and
-    calibration: the weights of the least error may long have been too sure of themselves.
+    The error of the one of the least error; all else of that of the least nll, which is the rival
+    to beat in nll and calibration: the weights of the least error may long have been too sure of
+    themselves.
     """
     scores = [each["error" if metric == "error" else "nll"] for each in run["valid"]["each"]]
     value: float | None = run["test"]["each"][scores.index(min(scores))].get(metric)

@@ -55,7 +55,8 @@ ABLATION = (
 
 
 def table_of(target: Target, recorded: Recorded) -> str:
-    """One line for each cell (and metric, where there are several) that is in the paper or was run; else nothing."""
+    """One line for each cell (and metric, where there are several) that is in the paper or was run;
+    else nothing."""
     several = len(target.metrics) > 1
     shown = {"single": "last sample", "best": "best sample", "averaged": "average", "chosen": "best collection"}
     if target.tuned:
@@ -180,7 +181,8 @@ def time_table(recorded: Recorded) -> str:
 
 
 def alternatives_table(target: Target, recorded: Recorded) -> str:
-    """The same number of batches for every method; those of several runs as mean ± standard deviation."""
+    """The same number of batches for every method; those of several runs as mean ± standard
+    deviation."""
     lines = [
         (row["method"], f"`{row['cell']}`", str(row["networks"] or "—"), row["precision"] or "—",
          *(show(row[metric], DIGITS.get(metric, 3)) for metric in target.metrics))

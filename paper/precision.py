@@ -14,8 +14,8 @@ HALF, SINGLE = "bfloat16", "float32"
 
 
 def precision_of(run: Run, out: Path, results: Path, asked: str | None = None) -> str | None:
-    """As asked for, or as it was begun with, or that of the recorded runs of its cell, so that one cell is not of two
-    kinds; None: the recipe's."""
+    """As asked for, or as it was begun with, or that of the recorded runs of its cell, so that one
+    cell is not of two kinds; None: the recipe's."""
     if asked is not None:
         return asked
     if (out / run.name / RECIPE).is_file():

@@ -1,4 +1,5 @@
-"""The numbers printed in Gan et al. (ACL 2017), by the name of the recipe that computes the same cell."""
+"""The numbers printed in Gan et al. (ACL 2017), by the name of the recipe that computes the same
+cell."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Questions that the paper did not ask, as cells beside its own: recipes with a few settings changed.
+"""Questions that the paper did not ask, as cells beside its own: recipes with a few settings
+changed.
 
-How much the gain depends on temperature and prior, what a user would pick instead at the same price, and whether one
-long chain or several short ones are better.
+How much the gain depends on temperature and prior, what a user would pick instead at the same
+price, and whether one long chain or several short ones are better.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Variant:
-    """A recipe changed in a few settings; several chains are short runs from different seeds, averaged together."""
+    """A recipe changed in a few settings; several chains are short runs from different seeds,
+    averaged together."""
 
     overrides: tuple[str, ...] = ()
     chains: int = 1
@@ -26,7 +28,8 @@ TEMPERATURES = {"T1": "1", "T0.1": "0.1", "T0.01": "0.01", "T0.001": "0.001", "T
 def by_temperature(recipe: str, *overrides: str, without: str = "") -> Variants:
     """From the printed temperature down to that of the authors' released code, and none at all.
 
-    `without` one that another cell of the same table has: the recipe's own, where its prior is varied, too.
+    `without` one that another cell of the same table has: the recipe's own, where its prior is
+    varied, too.
     """
     return {
         f"{recipe}.{name}": Variant((f"temperature={value}", *overrides))
@@ -42,7 +45,8 @@ def by_prior(recipe: str, variances: tuple[str, ...], *overrides: str) -> Varian
 TO_THE_END = "patience=none"
 """Without early stopping, so that all methods see the same number of batches."""
 PTB_SHORT = ("epochs=3", "burn_in=1")
-"""3 epochs of the 13, 4 samples, before the learning rate falls: what a sweep of many runs can afford."""
+"""3 epochs of the 13, 4 samples, before the learning rate falls: what a sweep of many runs can
+afford."""
 PRIORS = ("10", "1", "0.1")
 
 TREC_TEMPERATURE = (
@@ -88,7 +92,8 @@ OWN_TEXT: Variants = {
         (*BY_WORDS, "lr_schedule=cyclical", "cycle=2", "cycle_explore=0.5", "cycle_floor=0.01")
     ),
 }
-"""What `langevin train --text FILE --level word` did when these were run, and the cycles of Penn Treebank instead."""
+"""What `langevin train --text FILE --level word` did when these were run, and the cycles of Penn
+Treebank instead."""
 
 TREC_BASELINES: Variants = {
     "trec-rmsprop.full": Variant((TO_THE_END,)), "trec-rmsprop-dropout.full": Variant((TO_THE_END,)),
@@ -130,8 +135,9 @@ OWN_SENTENCES: Variants = {
     "classify.spacy-slow-rmsprop": Variant((SPACY, *RMSPROP, "lr=1e-3")),
     "classify.spacy": Variant((SPACY,)), "classify.spacy-T0": Variant((SPACY, "temperature=0")),
 }
-"""What a newcomer gets: the recipe for labelled sentences of one's own, and what she would get with RMSprop (its
-dropout kept), other settings, or word vectors. MPQA and SUBJ had no part in setting the recipe."""
+"""What a newcomer gets: the recipe for labelled sentences of one's own, and what she would get with
+RMSprop (its dropout kept), other settings, or word vectors. MPQA and SUBJ had no part in setting
+the recipe."""
 OWN_TWINS = (
     ("classify", "classify.rmsprop"), ("classify.cr", "classify.cr-rmsprop"),
     ("classify.vectors", "classify.vectors-rmsprop"),

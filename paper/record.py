@@ -36,9 +36,10 @@ RISK = RiskTarget("risk", 0.05)
 def record(path: Path, progress: Progress = SILENT) -> dict[str, Any]:
     """Validation and test numbers of a finished run, with the collection that validation prefers.
 
-    Beside them on the test split: the mean of the weights where the samples are of one chain, and Monte-Carlo dropout
-    with the last weights where the model has dropout. For captions also the COCO metrics, beam 5; for classifiers how
-    well each statistic rejects, and whether a promise of RISK holds.
+    Beside them on the test split: the mean of the weights where the samples are of one chain, and
+    Monte-Carlo dropout with the last weights where the model has dropout. For captions also the
+    COCO metrics, beam 5; for classifiers how well each statistic rejects, and whether a promise of
+    RISK holds.
     """
     folder = RunFolder(path)
     far = folder.progress()
@@ -82,8 +83,8 @@ def numbers_of(found: Evaluation) -> dict[str, Any]:
 
 
 def add_captions(path: Path, numbers: dict[str, Any], chosen: dict[str, Any], progress: Progress) -> None:
-    """The COCO metrics of the last sample, of that which validation prefers, of the average, and of the collection that
-    validation prefers; each where its other numbers are."""
+    """The COCO metrics of the last sample, of that which validation prefers, of the average, and of
+    the collection that validation prefers; each where its other numbers are."""
     run = open_as(CaptionPosterior, path, EVERYTHING)
     scores = [each["nll"] for each in numbers["valid"]["each"]]
     best = scores.index(min(scores))
@@ -99,7 +100,8 @@ def add_captions(path: Path, numbers: dict[str, Any], chosen: dict[str, Any], pr
 
 
 class Judgement:
-    """Gathers the predictions of a classifier's samples as they are evaluated; of other tasks nothing."""
+    """Gathers the predictions of a classifier's samples as they are evaluated; of other tasks
+    nothing."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.moments = task, dict[str, Moments]()
@@ -109,7 +111,8 @@ class Judgement:
             self.moments.setdefault(split, Moments()).add(log_probs[has_words(self.task, split)])
 
     def rejection(self) -> dict[str, Any]:
-        """Areas under the test split's risk-coverage curves, and what became of the promise learned on validation."""
+        """Areas under the test split's risk-coverage curves, and what became of the promise learned
+        on validation."""
         assert isinstance(self.task, ClassifyTask)
         judged: dict[str, LabelledPredictions] = {
             split: label_split(self.task, split, moments.result()) for split, moments in self.moments.items()

@@ -30,7 +30,8 @@ from .targets import Run, Target, minutes_of
 
 
 def state(run: Run, out: Path, results: Path, *, folder_needed: bool = False) -> float:
-    """Share of a run that is done: 1 when its numbers are recorded, less while its folder holds a part.
+    """Share of a run that is done: 1 when its numbers are recorded, less while its folder holds a
+    part.
 
     A figure needs the folder itself, finished; recorded numbers are not enough then.
     """
@@ -69,7 +70,8 @@ def missing_benchmarks(target: Target, results: Path) -> list[str]:
 def overview(
     target: Target, out: Path, results: Path, seeds: int | None = None, *, quick: bool = False
 ) -> dict[str, Any]:
-    """How far a target is with so many runs of each cell (None: as many as in the paper), and minutes of one core."""
+    """How far a target is with so many runs of each cell (None: as many as in the paper), and
+    minutes of one core."""
     runs = target.runs(seeds=seeds or target.usual_seeds(quick=quick), quick=quick)
     drawn = is_drawn(target.name, results)
     shares = [1.0 if drawn else state(run, out, results, folder_needed=target.needs_folders) for run in runs]
@@ -120,9 +122,11 @@ def execute(
     on_end: Callable[[str], None] = lambda name: None, *, precision: str | None = None, quick: bool = False,
     engine: Engine = run_side_by_side,
 ) -> dict[str, str]:
-    """Train and record these runs, `at_once` at a time, one thread each; those that failed, with their last words.
+    """Train and record these runs, `at_once` at a time, one thread each; those that failed, with
+    their last words.
 
-    A run that is recorded but has lost its folder is trained again, and its new numbers stay beside the folder.
+    A run that is recorded but has lost its folder is trained again, and its new numbers stay beside
+    the folder.
     """
     jobs, failed = [], dict[str, str]()
     for run in missing:
@@ -142,7 +146,8 @@ def execute_benchmarks(
     target: Target, out: Path, results: Path, on_end: Callable[[str], None] = lambda name: None,
     *, precision: str | None = None,
 ) -> dict[str, str]:
-    """Measure the times that are missing, one after another; those that failed, with their last words."""
+    """Measure the times that are missing, one after another; those that failed, with their last
+    words."""
     if not Path("benchmarks").is_dir():
         where = "it is in the source tree, not in the package; give the command there"
         return dict.fromkeys(missing_benchmarks(target, results), where)
@@ -174,7 +179,8 @@ def command(
     recipe: str | Path, folder: Path, result: Path, overrides: Sequence[str] = (), *, forget_samples: bool = False,
     chains: int = 1, quick: bool = False,
 ) -> list[str]:
-    """This file as a program, wherever it is begun: train or resume one run on one thread, and record it."""
+    """This file as a program, wherever it is begun: train or resume one run on one thread, and
+    record it."""
     recipe = recipe.absolute() if isinstance(recipe, Path) else recipe
     told = {"recipe": str(recipe), "folder": str(folder.absolute()), "result": str(result.absolute()),
             "overrides": list(overrides), "forget_samples": forget_samples, "chains": chains, "quick": quick}
@@ -184,7 +190,8 @@ def command(
 def train_and_record(
     recipe: str, folder: str, result: str, overrides: list[str], forget_samples: bool, chains: int, quick: bool
 ) -> None:
-    """Train or go on, evaluate, keep the numbers (marked where they mean nothing); then, if asked to, drop the samples.
+    """Train or go on, evaluate, keep the numbers (marked where they mean nothing); then, if asked
+    to, drop the samples.
     """
     end_with_parent()
     prepare_process()

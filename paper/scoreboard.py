@@ -1,4 +1,5 @@
-"""The paper's claim, one line for each sampler and twin that was run, and how often it holds; never typed."""
+"""The paper's claim, one line for each sampler and twin that was run, and how often it holds; never
+typed."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def refresh_findings(findings: str, results: Path, where: Path = Path("findings.
 
 
 def rows_of(target: Target, results: Path) -> list[dict[str, Any]]:
-    """Of the paper's pairs of twins; where a sampler was also run below the printed temperature, that one."""
+    """Of the paper's pairs of twins; where a sampler was also run below the printed temperature,
+    that one."""
     recorded = load(results, target)
     refuse_quick(recorded, results)
     columns = {(row["column"], row["metric"]): row for row in column_rows(target, recorded)}
@@ -60,7 +62,8 @@ def rows_of(target: Target, results: Path) -> list[dict[str, Any]]:
 
 
 def in_paper(row: dict[str, Any]) -> bool:
-    """Whether the sampler is better than its twin by the paper's own two numbers; it has one temperature only."""
+    """Whether the sampler is better than its twin by the paper's own two numbers; it has one
+    temperature only."""
     numbers = {cell: values for target in TARGETS.values() for cell, values in target.paper.items()}
     sampler, twin = (numbers[cell][row["metric"]] for cell in
                      (row["sampler"].removesuffix("-tempered"), row["optimiser"]))
@@ -68,7 +71,8 @@ def in_paper(row: dict[str, Any]) -> bool:
 
 
 def in_sum(rows: list[dict[str, Any]]) -> str:
-    """How often each answer was given, and in how many columns our best is better than the paper's."""
+    """How often each answer was given, and in how many columns our best is better than the
+    paper's."""
     told = [f"{words}: {counted([row[asked] for row in rows if row[asked]])}" for asked, words in ASKED.items()]
     columns = {(row["column"], row["metric"]): row["better"] for row in rows}
     told.append(f"our best number is better than the paper's in {sum(columns.values())} of {len(columns)} columns")

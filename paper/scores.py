@@ -1,4 +1,5 @@
-"""The table of docs/results.md: each sampler beside its optimiser twin, made from `results/` and never typed."""
+"""The table of docs/results.md: each sampler beside its optimiser twin, made from `results/` and
+never typed."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def in_both(mine: Runs, its: Runs) -> tuple[Runs, Runs]:
 
 
 def same_but_for_rmsprop(sampler: str, optimiser: str) -> bool:
-    """Beside the paper's own pairs: a recipe for one's own data as it is, and with RMSprop, nothing else changed."""
+    """Beside the paper's own pairs: a recipe for one's own data as it is, and with RMSprop, nothing
+    else changed."""
     return optimiser in (f"{sampler}.rmsprop", f"{sampler}-rmsprop")
 
 

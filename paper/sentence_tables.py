@@ -42,7 +42,8 @@ def rejection_summary_table(target: Target, recorded: Recorded) -> str:
 
 
 def outside_table(target: Target, recorded: Recorded) -> str:
-    """How well each statistic tells sentences of another kind from those of the run, by each way to predict."""
+    """How well each statistic tells sentences of another kind from those of the run, by each way to
+    predict."""
     lines = [
         (f"`{run}`", way, *(show(areas.get(name), 3) for name in STATISTICS))
         for runs in (recorded.get(name, []) for name in target.beside)

@@ -1,4 +1,5 @@
-"""Numbers → the rows of a table: the paper's number, ours, the difference, and whether the claim holds."""
+"""Numbers → the rows of a table: the paper's number, ours, the difference, and whether the claim
+holds."""
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.2
 def cell_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
     """One entry for each cell and metric, also where nothing was run.
 
-    The difference to the paper is that of like things: the average of a sampler, the weights that an optimiser's
-    validation would keep.
+    The difference to the paper is that of like things: the average of a sampler, the weights that
+    an optimiser's validation would keep.
     """
     rows = []
     for cell in target.cells:
         runs = recorded.get(cell, [])
-        temperatures = sorted({run["temperature"] for run in runs})  # several where they were chosen
+        # several where they were chosen
+        temperatures = sorted({run["temperature"] for run in runs})
         for metric in target.metrics:
             printed = target.paper.get(cell, {}).get(metric)
             numbers = {which: ours(runs, which, metric) for which in ("single", "best", "averaged", "chosen", "valid")}
@@ -50,17 +52,19 @@ def std_in_paper(target: Target, cell: str, metric: str) -> float | None:
 
 
 def like_the_paper(runs: Sequence[Mapping[str, Any]], metric: str) -> Number | None:
-    """What the paper would print of these runs: of a sampler the average, of an optimiser the weights it would keep."""
+    """What the paper would print of these runs: of a sampler the average, of an optimiser the
+    weights it would keep."""
     if runs and runs[0]["temperature"]:
         return ours(runs, "averaged", metric)
     return ours(runs, "best", metric) or ours(runs, "single", metric)
 
 
 def column_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
-    """For each data set or model (a column of the paper) and metric: the methods from the best on, theirs and ours.
+    """For each data set or model (a column of the paper) and metric: the methods from the best on,
+    theirs and ours.
 
-    Only the columns of which something was run. `best` is our best number of all, collections and averages of
-    optimisers included.
+    Only the columns of which something was run. `best` is our best number of all, collections and
+    averages of optimisers included.
     """
     made = []
     for group, cells in grouped(target.cells if target.paper else ()).items():
@@ -100,11 +104,13 @@ def ranked(numbers: Mapping[str, float], group: str, *, upwards: bool) -> list[s
 
 
 def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
-    """For each pair of twins and metric: does the averaged sampler beat the optimiser, and the optimiser averaged?
+    """For each pair of twins and metric: does the averaged sampler beat the optimiser, and the
+    optimiser averaged?
 
-    `chosen_beats_best` takes of the sampler the collection that validation chose, of the optimiser the weights:
-    `beats_chosen` compares two collections, the fairest question of all. `paper` is what the paper's own two numbers
-    say.
+    `chosen_beats_best` takes of the sampler the collection that validation chose, of the optimiser
+    the weights:
+    `beats_chosen` compares two collections, the fairest question of all. `paper` is what the
+    paper's own two numbers say.
     """
     made = []
     for sampler, optimiser in target.pairs:
@@ -135,7 +141,8 @@ def claims(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
 def compared(
     mine: Sequence[Mapping[str, Any]], which: str, its: Sequence[Mapping[str, Any]], other: str, metric: str
 ) -> dict[str, Any] | None:
-    """Mine minus its, seed by seed or fold by fold, and an answer: yes, no, or level, when a t-test cannot tell."""
+    """Mine minus its, seed by seed or fold by fold, and an answer: yes, no, or level, when a t-test
+    cannot tell."""
     partner = {run["key"]: run for run in its}
     pairs = [(value_of(run, which, metric), value_of(partner[run["key"]], other, metric))
              for run in mine if run["key"] in partner]
@@ -154,7 +161,8 @@ FOUR_WAYS = ("optimiser", "noise only", "averaging only", "both")
 
 
 def ablation_rows(recorded: Recorded) -> list[dict[str, Any]]:
-    """Optimiser, noise only (the sampler's last sample), averaging only (the optimiser's average), both.
+    """Optimiser, noise only (the sampler's last sample), averaging only (the optimiser's average),
+    both.
 
     `ours` takes the last weights where nothing is averaged, `kept` those that validation prefers.
     """
@@ -186,8 +194,8 @@ def one_machine(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def time_rows(recorded: Recorded) -> list[dict[str, Any]]:
-    """Ratios pSGLD : RMSprop + dropout. Of whole runs on one machine, which may have had other work; and measured in
-    turn by benchmarks."""
+    """Ratios pSGLD : RMSprop + dropout. Of whole runs on one machine, which may have had other
+    work; and measured in turn by benchmarks."""
     sampler, optimiser = recorded.get("flickr8k-psgld", []), recorded.get("flickr8k-rmsprop-dropout", [])
     same = sampler and optimiser and one_machine(sampler[0], optimiser[0])
     measured = {name: recorded[name][0] for name in TIMES if name in recorded}
@@ -216,7 +224,8 @@ def calibration_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]
 
 
 def rejection_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
-    """Area under the risk-coverage curve of each statistic, and how often the promised risk could be given and held."""
+    """Area under the risk-coverage curve of each statistic, and how often the promised risk could
+    be given and held."""
     rows = []
     for cell in target.cells:
         told = [run["rejection"] for run in recorded.get(cell, []) if "rejection" in run]
@@ -232,7 +241,8 @@ def rejection_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
 
 
 def rejection_summary(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
-    """Each statistic against the best one of each cell: the geometric mean of the ratios, by set and over all sets."""
+    """Each statistic against the best one of each cell: the geometric mean of the ratios, by set
+    and over all sets."""
     told = {row["cell"]: row for row in rejection_rows(target, recorded)}
     groups = {name: [told[cell] for cell in cells if cell in told] for name, cells in grouped(target.cells).items()}
     groups["all"] = list(told.values())
@@ -244,14 +254,16 @@ def rejection_summary(target: Target, recorded: Recorded) -> list[dict[str, Any]
 
 
 def mean_ratio(rows: Sequence[dict[str, Any]], statistic: str) -> float | None:
-    """Of the areas of one statistic to the least of each row; rows without any error tell nothing."""
+    """Of the areas of one statistic to the least of each row; rows without any error tell
+    nothing."""
     pairs = [(row["aurc"][statistic].mean, min(area.mean for area in row["aurc"].values())) for row in rows]
     ratios = [area / least for area, least in pairs if least > 0]
     return statistics.geometric_mean(ratios) if ratios else None
 
 
 def alternative_rows(target: Target, recorded: Recorded) -> list[dict[str, Any]]:
-    """One entry for each method of a table of alternatives, with the networks that it runs at test time."""
+    """One entry for each method of a table of alternatives, with the networks that it runs at test
+    time."""
     rows = []
     for method, cell, which in COMPARED[target.name]:
         runs = recorded.get(cell, [])

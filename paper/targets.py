@@ -29,7 +29,8 @@ class Run:
 
     @property
     def recipe(self) -> str:
-        """What comes before the first point is the name of a recipe; what follows says how this cell differs."""
+        """What comes before the first point is the name of a recipe; what follows says how this
+        cell differs."""
         return self.cell.partition(".")[0]
 
 
@@ -84,7 +85,8 @@ class Target:
     """How those cells differ from their recipes that are not recipes themselves."""
 
     def usual_seeds(self, *, quick: bool = False) -> int:
-        """Runs of each cell: as many as in the paper; of quick tables two, so that there is a spread."""
+        """Runs of each cell: as many as in the paper; of quick tables two, so that there is a
+        spread."""
         return 2 if quick and not self.figure else self.folds or 1
 
     def runs(self, cells: tuple[str, ...] = (), seeds: int = 1, quick: bool = False) -> list[Run]:
@@ -139,9 +141,10 @@ MINUTES = {
     "ptb-small-successive-sgld-dropout.T": 21, "flickr8k": 53, "flickr30k": 260, "mr": 22, "subj": 22, "cr": 10,
     "mpqa": 10, "trec": 6, "classify": 3.6, "classify.mpqa": 1.5, "classify.subj": 10, "text": 35,
 }
-"""Of one run on CORE, by how its name begins. Measured there: TREC, PTB-small successive and classify.mpqa. The others
-in bfloat16 on a faster machine, times 2.4, as the first two are; War and Peace in float32 there, times 1.7. PTB-medium,
-PTB-large and Flickr30k follow from the others by their products."""
+"""Of one run on CORE, by how its name begins. Measured there: TREC, PTB-small successive and
+classify.mpqa. The others in bfloat16 on a faster machine, times 2.4, as the first two are; War and
+Peace in float32 there, times 1.7. PTB-medium, PTB-large and Flickr30k follow from the others by
+their products."""
 SHORT = (
     "epochs=0.04", "burn_in=0.01", "sample_every=0.01", "cycle=0.03", "hidden=8", "max_vocab=500", "threads=1",
 )

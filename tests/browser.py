@@ -1,4 +1,5 @@
-"""A headless Chromium driven over its debugging pipe (file descriptors 3 and 4), with nothing but the standard library.
+"""A headless Chromium driven over its debugging pipe (file descriptors 3 and 4), with nothing but
+the standard library.
 
 Messages are JSON ended by a zero byte, as the DevTools protocol says.
 """
@@ -23,14 +24,16 @@ def find_browser() -> str | None:
 
 
 class Browser:
-    """One page in a fresh profile. Everything that the console, the log or the network says is kept."""
+    """One page in a fresh profile. Everything that the console, the log or the network says is
+    kept."""
 
     def __init__(self, profile: Path, timeout: float = 600) -> None:
         program = find_browser()
         assert program is not None, "expected chromium on the PATH, got none; run 'make browser'"
         to_child, self.write = os.pipe()
         self.read, from_child = os.pipe()
-        ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in (to_child, from_child)]  # out of the way of 3 and 4
+        # out of the way of 3 and 4
+        ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in (to_child, from_child)]
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                  "--disable-background-networking", "--remote-debugging-pipe", f"--user-data-dir={profile}"]
 
@@ -44,7 +47,8 @@ class Browser:
         )
         for fd in (to_child, from_child, *ends):
             os.close(fd)
-        self.timer = threading.Timer(timeout, self.process.kill)  # a browser that hangs ends the reading below
+        # a browser that hangs ends the reading below
+        self.timer = threading.Timer(timeout, self.process.kill)
         self.timer.start()
         self.number, self.rest, self.session = 0, b"", None
         self.events: list[dict[str, Any]] = []

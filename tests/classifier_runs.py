@@ -12,7 +12,8 @@ from tests.sentences import TINY_CLASSIFIER, questions, write_questions
 
 
 def mixed(count: int = 200, seed: int = 0) -> list[tuple[str, str]]:
-    """Questions of which every ninth has the wrong label and one has no words: something to be uncertain about."""
+    """Questions of which every ninth has the wrong label and one has no words: something to be
+    uncertain about."""
     asked = enumerate(questions(count, seed))
     pairs = [(text, "thing" if number % 9 == 0 else label) for number, (text, label) in asked]
     return [*pairs[:-1], ("", "place")]

@@ -1,4 +1,5 @@
-"""The benchmark runs from end to end, its arithmetic is right, and the page shows the numbers that were measured."""
+"""The benchmark runs from end to end, its arithmetic is right, and the page shows the numbers that
+were measured."""
 
 import json
 import shutil
@@ -66,7 +67,8 @@ def test_shapes_count_their_weights(shape):
 
 
 def test_flops_of_a_step_by_hand():
-    """PTB-small: 640 tokens, 6 operations per weight of the two layers (2 · 4·200·400) and the output (200·10000)."""
+    """PTB-small: 640 tokens, 6 operations per weight of the two layers (2 · 4·200·400) and the
+    output (200·10000)."""
     assert SHAPES["PTB-small"].flops == 640 * 6 * (2 * 4 * 200 * 400 + 200 * 10_000)
 
 
@@ -84,7 +86,8 @@ def test_every_contender_runs_in_every_round_of_its_own():
     measured = interleave(contenders, rounds=4, seconds=1)
     assert measured["often"]["rounds"] == [0.5] * 4
     assert measured["seldom"]["rounds"] == [0.5, None, None, 0.5]
-    assert calls == {"often": 3 + 4 * 3, "seldom": 3 + 2 * 3}  # calibration, then a warm step and two timed ones
+    # calibration, then a warm step and two timed ones
+    assert calls == {"often": 3 + 4 * 3, "seldom": 3 + 2 * 3}
 
 
 def test_a_contender_that_cannot_start_is_left_out():

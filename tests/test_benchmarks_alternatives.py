@@ -1,4 +1,5 @@
-"""The rivals run from end to end on a tiny text, what they say is scored right, and records stay."""
+"""The rivals run from end to end on a tiny text, what they say is scored right, and records
+stay."""
 
 import dataclasses
 import json

@@ -49,7 +49,8 @@ def test_chains_fill_the_slots():
 
 
 def test_failures_cost_what_was_not_saved():
-    """Expected time of a chain: that of exponential failures with checkpoints at fixed distances."""
+    """Expected time of a chain: that of exponential failures with checkpoints at fixed
+    distances."""
     plan = replace(PLAN, chains=4000, slots=4000, save_every=10.0, between_failures=50 / 3600, notice=2.0)
     outcome = simulate(COSTS, plan)
     assert outcome.seconds > 105

@@ -1,4 +1,5 @@
-"""The estimator is a scikit-learn classifier (its own checks say so) and the run behind it a run like any other."""
+"""The estimator is a scikit-learn classifier (its own checks say so) and the run behind it a run
+like any other."""
 
 import subprocess
 import sys
@@ -32,7 +33,8 @@ def fitted():
 
 
 class OnNumbers(BayesianTextClassifier):
-    """For scikit-learn's checks, which speak in numbers only: each number of a row becomes a word."""
+    """For scikit-learn's checks, which speak in numbers only: each number of a row becomes a
+    word."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -74,7 +76,8 @@ def test_answers(fitted):
     assert np.allclose(proba.sum(1), 1)
     assert (fitted.predict(TEXTS) == fitted.classes_[proba.argmax(1)]).all()
     assert fitted.score(TEXTS, LABELS) > 0.9
-    few = [*TEXTS[:3], ""]  # asked alike: in a batch of another size a processor may round otherwise
+    # asked alike: in a batch of another size a processor may round otherwise
+    few = [*TEXTS[:3], ""]
     proba, std, told = fitted.predict_proba(few), fitted.predict_std(few), fitted.predict_with_uncertainty(few)
     assert told["probability"].tolist() == proba.max(1).tolist()
     assert (told["std"] == std[range(4), proba.argmax(1)]).all()

@@ -1,4 +1,5 @@
-"""The run behind an estimator: saved, loaded, pickled, asked by commands; nothing of others is lost."""
+"""The run behind an estimator: saved, loaded, pickled, asked by commands; nothing of others is
+lost."""
 
 import json
 import pickle
@@ -30,7 +31,8 @@ def test_save_and_load(fitted, tmp_path, cli):
     with pytest.raises(LangevinError, match="expected an empty folder"):
         fitted.save(tmp_path / "kept")
     fitted.save(tmp_path / "kept", overwrite=True)
-    code, out, said = cli("decide", tmp_path / "kept", "--coverage", "0.5", "--json")  # its sentences came along
+    # its sentences came along
+    code, out, said = cli("decide", tmp_path / "kept", "--coverage", "0.5", "--json")
     assert code == 0, said
     assert json.loads(out)["test"] is None
 

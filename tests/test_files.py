@@ -1,4 +1,5 @@
-"""Files are whole or absent, and on the disk; nothing waits under a name that we write to; names are not trusted."""
+"""Files are whole or absent, and on the disk; nothing waits under a name that we write to; names
+are not trusted."""
 
 import os
 import re
@@ -17,7 +18,8 @@ def test_a_link_that_waits_under_the_temporary_name_is_not_followed(tmp_path, mo
     precious.write_text("years of work")
     (tmp_path / f".x.json.{os.getpid()}.tmp").symlink_to(precious)  # what the name once was
     monkeypatch.setattr("langevin.files.secrets.token_hex", lambda size: "00" * size)
-    (tmp_path / ".y.json.00000000.tmp").symlink_to(precious)  # and if somebody guessed what it is now
+    # and if somebody guessed what it is now
+    (tmp_path / ".y.json.00000000.tmp").symlink_to(precious)
     write_atomic(tmp_path / "x.json", b"{}")
     with pytest.raises(LangevinError, match="File exists"):
         write_atomic(tmp_path / "y.json", b"{}")

@@ -115,7 +115,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif("CS_GNU_LIBC_VERSION" not in os.confstr_names, reason="only glibc has a mallopt of this meaning")
 def test_large_tensors_reuse_their_pages():
-    """Ten tensors of 64 MB are thousands of page faults without start-up care, hardly any with it."""
+    """Ten tensors of 64 MB are thousands of page faults without start-up care, hardly any with
+    it."""
     faults = {}
     for flag in "01":
         environment = os.environ | {"LANGEVIN_STARTUP": flag}

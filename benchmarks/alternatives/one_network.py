@@ -1,4 +1,5 @@
-"""The network that langevin samples, trained as one network: an optimiser, a schedule, a peak rate."""
+"""The network that langevin samples, trained as one network: an optimiser, a schedule, a peak
+rate."""
 
 from __future__ import annotations
 

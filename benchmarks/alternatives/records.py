@@ -1,4 +1,5 @@
-"""Records of what was measured: one for each set, seed and arm, in a file that can be gone on with."""
+"""Records of what was measured: one for each set, seed and arm, in a file that can be gone on
+with."""
 
 from __future__ import annotations
 

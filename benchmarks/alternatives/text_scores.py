@@ -20,7 +20,8 @@ STATISTICS = ("entropy", "mutual_information", "nll")
 
 def score_arm(predictor: Predictor, data: Splits, chosen: TextSet, held_out: Predictor | None = None
               ) -> Record:  # fmt: skip
-    """All scores of a predictor whose choices are made; `held_out` is it before it saw validation."""
+    """All scores of a predictor whose choices are made; `held_out` is it before it saw
+    validation."""
     start = data.vocabulary.start
     temperature = fit_temperature(held_out or predictor, data.valid, start)
     told = facts(predictor, data.test, start, temperature)

@@ -98,7 +98,8 @@ def foreign_to(chosen: TextSet, vocabulary: Vocabulary, test: Tensor) -> dict[st
 
 
 def docstrings() -> bytes:
-    """The docstrings of Python's standard library, file after file, as many as there is room for."""
+    """The docstrings of Python's standard library, file after file, as many as there is room
+    for."""
     folder = Path(sysconfig.get_paths()["stdlib"])
     left_out = {"test", "tests", "idlelib", "site-packages", "dist-packages", "lib2to3", "__pycache__"}
     pieces, size = list[bytes](), 0

@@ -56,7 +56,8 @@ class Transformer(nn.Module):
 
 
 def train_transformer(data: Splits, rate: float, seed: int, seconds: float) -> tuple[Trained, int]:
-    """AdamW, 5 % of warm-up, half a cosine to zero; the number of steps is resolved at the start."""
+    """AdamW, 5 % of warm-up, half a cosine to zero; the number of steps is resolved at the
+    start."""
     steps = max(FEWEST, round(seconds / seconds_of_step(data, rate)))
     torch.manual_seed(seed)
     model = Transformer(data.size)

@@ -1,4 +1,4 @@
-"""`python -m langevin`: the command, for processes that know their interpreter but not their PATH."""
+"""`python -m langevin`: the command, for processes that know no PATH."""
 
 from .cli import main
 

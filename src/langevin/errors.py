@@ -1,8 +1,9 @@
-"""The exception that the command line turns into a message and exit code 2, and what stops a run."""
+"""What the command line turns into a message and exit code 2, and what stops a run."""
 
 
 class LangevinError(Exception):
-    """Something the user can mend. The message says what was expected, what came, and what to do."""
+    """Something the user can mend. The message says what was expected, what came, and what to
+    do."""
 
 
 class Diverged(LangevinError):

@@ -1,4 +1,5 @@
-"""What is wrong with a file of sentences ends the command with exit code 2, clear words and no folder."""
+"""What is wrong with a file of sentences ends the command with exit code 2, clear words and no
+folder."""
 
 import shutil
 

@@ -1,4 +1,5 @@
-"""Commands of classifiers, from training to figures; bad input ends with exit code 2, clear words, nothing lost."""
+"""Commands of classifiers, from training to figures; bad input ends with exit code 2, clear words,
+nothing lost."""
 
 import csv
 import json

@@ -79,11 +79,13 @@ def test_validation_chooses_at_least_four_samples_and_once(eight, monkeypatch):
     curves = record(run)["valid"]["curve"]
     allowed = {(how, n): score for how, scores in curves.items() for n, score in enumerate(scores, 1) if n >= 4}
     assert chosen["score"] == min(allowed.values()) == allowed[chosen["how"], chosen["samples"]]
-    again = resolve(RunFolder(run), Selection("best")).samples  # remembered: nobody is asked to choose
+    # remembered: nobody is asked to choose
+    again = resolve(RunFolder(run), Selection("best")).samples
     assert again == RunFolder(run).store().select(chosen["how"], chosen["samples"])
     with pytest.raises(LangevinError, match="best chooses how many samples by itself, got 2"):
         resolve(RunFolder(run), Selection("best", 2))
-    with pytest.raises(LangevinError, match="expected a choice that validation made"):  # other samples
+    # other samples
+    with pytest.raises(LangevinError, match="expected a choice that validation made"):
         resolve(RunFolder(run), Selection("best", discard=1))
 
 
@@ -132,7 +134,8 @@ def test_so_does_load_without_the_data(eight, monkeypatch):
     assert len(load(run, select="thinned")) == 8
     with pytest.raises(LangevinError, match="best chooses how many samples by itself, got 2"):
         load(run, select="best", samples=2)
-    RunFolder(run).store().forget_after(RunFolder(run).store().samples[-2].step)  # no longer the samples of the choice
+    # no longer the samples of the choice
+    RunFolder(run).store().forget_after(RunFolder(run).store().samples[-2].step)
     with pytest.raises(LangevinError, match="is not listed as the checkpoint knows it"):
         load(run)
     assert len(load(run, skip_damaged=True)) == 7

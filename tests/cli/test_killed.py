@@ -43,7 +43,8 @@ def test_kill_9_and_ctrl_c_lose_nothing(cli, text_file, tmp_path):
     process = start_process("resume", cut)
     wait_for_step(cut, 800, process)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)  # after the batch at hand; the rest of the run would take longer
+    # after the batch at hand; the rest of the run would take longer
+    output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"go on with: langevin resume {cut}" in output
     assert not RunFolder(cut).progress().finished  # it did not run on to the end first
@@ -52,7 +53,8 @@ def test_kill_9_and_ctrl_c_lose_nothing(cli, text_file, tmp_path):
 
 
 def test_full_disk_keeps_what_is_good(text_file, tmp_path):
-    """The kernel refuses to let any file grow beyond 200 kB: the first larger write fails as on a full disk."""
+    """The kernel refuses to let any file grow beyond 200 kB: the first larger write fails as on a
+    full disk."""
     out = tmp_path / "run"
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # noqa: E731  # one line says it
     process = start_process("train", "--text", text_file, "--out", out, *SET, "--set", "hidden=200", preexec_fn=limit)

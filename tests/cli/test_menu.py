@@ -11,7 +11,8 @@ import pytest
 import langevin
 from langevin.cli.menu import ELSEWHERE, MENU
 
-HEAVY = {"torch", "numpy", "numba", "rich", "sklearn"}  # pydantic is what typer itself reads options by
+# pydantic is what typer itself reads options by
+HEAVY = {"torch", "numpy", "numba", "rich", "sklearn"}
 OURS = {f"langevin.cli.{name}" for name in [*MENU, *ELSEWHERE.values(), "app", "outcome"]}
 COMMANDS = [name for commands in MENU.values() for name in commands]
 RUN = """

@@ -71,7 +71,8 @@ def test_scores_are_made_from_the_results():
 
 
 def test_the_site_is_built_without_a_warning(tmp_path):
-    """Every page is in its menu, every link and anchor is there, nothing is asked of the network."""
+    """Every page is in its menu, every link and anchor is there, nothing is asked of the
+    network."""
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", tmp_path]
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, env=quiet)

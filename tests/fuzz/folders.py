@@ -1,4 +1,5 @@
-"""Tiny folders of every kind, trained once on the data of `fixtures/`: whole, half trained, exported.
+"""Tiny folders of every kind, trained once on the data of `fixtures/`: whole, half trained,
+exported.
 
 Those in `fixtures/` themselves are of a version that wrote no checksums, so that damage cannot be
 seen there; they are asked only to end in no traceback.

@@ -103,7 +103,8 @@ def test_bfloat16_products_follow_float32(kind):
 
 
 def test_positive_features_of_a_wide_network_are_not_lost():
-    """A preconditioned optimiser must not drive the first input into saturation, where all images look alike."""
+    """A preconditioned optimiser must not drive the first input into saturation, where all images
+    look alike."""
     torch.manual_seed(0)
     classes = torch.arange(64) % 4
     pattern = torch.rand(4, 1024)

@@ -1,4 +1,5 @@
-"""Padding never changes an answer; an empty sentence is answered with the prior; the states are torch's."""
+"""Padding never changes an answer; an empty sentence is answered with the prior; the states are
+torch's."""
 
 import pytest
 import torch

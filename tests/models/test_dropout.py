@@ -1,4 +1,5 @@
-"""Masks: constant in time where they should be, independent between rows, expectation kept, off at evaluation."""
+"""Masks: constant in time where they should be, independent between rows, expectation kept, off at
+evaluation."""
 
 import pytest
 import torch

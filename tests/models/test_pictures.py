@@ -77,7 +77,8 @@ def test_pictures_give_the_stored_features(real_data, tmp_path, monkeypatch):
 
 @pytest.mark.data
 def test_a_photograph_is_captioned_from_end_to_end(real_data, tmp_path, cli):
-    """With a model of random weights: the words mean nothing, the same picture gives the same words either way."""
+    """With a model of random weights: the words mean nothing, the same picture gives the same words
+    either way."""
     pytest.importorskip("PIL")
     task = open_task(load_recipe("flickr8k-rmsprop", ["hidden=16", "threads=1"]))
     folder = RunFolder.create(tmp_path / "run", task.recipe, task.vocabulary, task.facts)

@@ -1,4 +1,5 @@
-"""The feature extractor against a plain rewriting of its equations, and against stored features of real pictures."""
+"""The feature extractor against a plain rewriting of its equations, and against stored features of
+real pictures."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def test_files_that_are_no_weights_are_refused(tmp_path):
 
 @pytest.mark.data
 def test_real_pictures_give_the_stored_features(real_data):
-    """48 pictures. Stored: float16 features of the float32 weights; here the weights are float16, worth 0.1 %."""
+    """48 pictures. Stored: float16 features of the float32 weights; here the weights are float16,
+    worth 0.1 %."""
     pytest.importorskip("PIL")
     network = load_resnet50(real_data / "resnet50" / "resnet50_v1_f16.npz")
     folder = real_data / "flickr8k"

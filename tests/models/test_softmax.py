@@ -1,4 +1,5 @@
-"""The compiled softmax loss against torch: values, gradients, what is no number, threads, and where it steps aside."""
+"""The compiled softmax loss against torch: values, gradients, what is no number, threads, and where
+it steps aside."""
 
 import math
 
@@ -54,7 +55,8 @@ def test_bfloat16_is_read_exactly_and_its_gradient_rounded_once():
     assert got.dtype == torch.float32
     assert abs(got.item() - expected.item()) < 1e-5
     wanted, have = gradient(expected, exact), gradient(got, logits)
-    assert ((have - wanted).abs() <= wanted.abs() * (2**-8 * 1.001) + 1e-12).all()  # half a unit of its eight bits
+    # half a unit of its eight bits
+    assert ((have - wanted).abs() <= wanted.abs() * (2**-8 * 1.001) + 1e-12).all()
     assert (have != wanted).any()
 
 
@@ -65,7 +67,8 @@ def test_gradient_follows_the_chain_rule():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("bad", [math.nan, math.copysign(math.nan, -1), math.inf])  # processors make NaN with a sign
+# processors make NaN with a sign
+@pytest.mark.parametrize("bad", [math.nan, math.copysign(math.nan, -1), math.inf])
 @pytest.mark.parametrize("place", [0, CLASSES - 1])
 def test_what_is_no_number_is_not_hidden(dtype, bad, place):
     logits, targets = example(dtype)

@@ -90,7 +90,8 @@ def test_what_is_there_of_another_recipe_is_refused(tmp_path):
     runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)  # it goes on as it was begun
     recorded.write_text(json.dumps({"recipe": load_recipe(run.recipe).model_dump(mode="json")}))
     (folder / "recipe.toml").write_text(load_recipe(run.recipe, ["lr=0.5"]).to_toml())
-    with pytest.raises(LangevinError, match=r"expected sampler.lr = 0.002 in .*runs"):  # a figure would be drawn of it
+    # a figure would be drawn of it
+    with pytest.raises(LangevinError, match=r"expected sampler.lr = 0.002 in .*runs"):
         runs.refuse_other_recipes([run], tmp_path / "runs", tmp_path)
     recorded.unlink()
     (folder / "recipe.toml").write_text(recipe.to_toml())
@@ -162,7 +163,8 @@ def test_missing_benchmarks_are_run_in_turn(paper, tmp_path, monkeypatch):
     assert (at_once, job.name) == (1, "bench-epochs-flickr8k")
     assert job.command[1:4] == ["-m", "benchmarks.epochs", "flickr8k-psgld"]
     assert job.command[-2:] == ["--json", str(tmp_path / "bench-epochs-flickr8k.json")]
-    (tmp_path / "bench-captioning.json").unlink()  # it needs the samples of a run, whose numbers are recorded
+    # it needs the samples of a run, whose numbers are recorded
+    (tmp_path / "bench-captioning.json").unlink()
     time = TARGETS["time"]
     assert [run.name for run in runs.missing_runs(time, time.runs(), tmp_path / "runs", tmp_path)] == ["flickr8k-psgld"]
 

@@ -46,7 +46,8 @@ def test_rows_hold_mean_spread_and_difference_to_the_paper(folder):
     assert row["difference"] == pytest.approx(112 - 117.36)
     optimiser = rows["ptb-small-random-sgd"]
     assert optimiser["averaged"].std is None
-    assert optimiser["difference"] == pytest.approx(117 - 123.85)  # of the weights that validation would keep
+    # of the weights that validation would keep
+    assert optimiser["difference"] == pytest.approx(117 - 123.85)
     assert rows["ptb-large-random-sgd"]["averaged"] is None
 
 
@@ -81,7 +82,8 @@ def test_levels_are_those_of_a_t_test(values, shift):
     told = compared(runs[0], "averaged", runs[1], "averaged", "nll")
     p_value = scipy.stats.ttest_1samp([value + shift for value in values], 0).pvalue
     assert (told["answer"] == "level") == (p_value > 0.05)
-    assert compared(runs[0][:1], "averaged", runs[0][:1], "averaged", "nll")["answer"] == "level"  # the same number
+    # the same number
+    assert compared(runs[0][:1], "averaged", runs[0][:1], "averaged", "nll")["answer"] == "level"
 
 
 def test_calibration_is_compared_with_the_weights_of_the_least_nll():
@@ -132,7 +134,8 @@ def test_columns_rank_the_methods_and_compare_the_best(folder):
     assert row["paper"] == ["sgld", "sgd", "sgd-dropout", "sgld-dropout"]
     assert row["ours"] == ["sgld", "sgd"]  # 112 averaged, 117 by early stopping
     assert (row["best_of_paper"], row["better"]) == (117.36, True)
-    assert row["best"] == pytest.approx(109)  # the best collections of SGLD, in the mean of its seeds
+    # the best collections of SGLD, in the mean of its seeds
+    assert row["best"] == pytest.approx(109)
     (folder / "ptb-small-random-sgd.json").write_text(json.dumps(result(105.0, 101.0, 130.0)))
     (row,) = column_rows(PTB, load(folder, PTB))
     assert (row["ours"], row["best"]) == (["sgd", "sgld"], 101)
@@ -200,7 +203,8 @@ def test_the_scoreboard_answers_for_each_pair_and_sums_up(folder):
     text = scoreboard(folder)
     assert "| level, -5.50 (± 2.12) |" in text  # two runs tell little
     assert "the paper's claim): tested 1 level\n" in text
-    (folder / "ptb-small-random-sgld-tempered.json").write_text("{}")  # no cell of the table: nothing changes
+    # no cell of the table: nothing changes
+    (folder / "ptb-small-random-sgld-tempered.json").write_text("{}")
     assert scoreboard(folder) == text
 
 
@@ -210,7 +214,8 @@ def test_below_the_printed_temperature_is_what_the_scoreboard_shows(tmp_path):
     text = scoreboard(tmp_path)
     assert "`wp-rnn-psgld-tempered`" in text
     assert "`wp-rnn-psgld`" not in text
-    for name, order in {"dropout": "no", "": "yes"}.items():  # the paper's own numbers: 125.44 and 117.85
+    # the paper's own numbers: 125.44 and 117.85
+    for name, order in {"dropout": "no", "": "yes"}.items():
         for method in ("sgd", "sgld"):
             cell = f"ptb-small-successive-{method}" + (f"-{name}" if name else "")
             (tmp_path / f"{cell}.json").write_text(json.dumps(result(120.0, 110.0, 109.0, 0.05 * (method == "sgld"))))
@@ -249,7 +254,8 @@ def test_calibration_and_rejection_of_the_sentence_sets(tmp_path):
 
 
 def test_statistics_are_compared_by_the_ratio_of_their_areas(tmp_path):
-    """A set with four times the area weighs as much as the other; one without errors does not weigh."""
+    """A set with four times the area weighs as much as the other; one without errors does not
+    weigh."""
     for name, areas in {"mr-psgld": (0.4, 0.1), "trec-psgld": (0.01, 0.04), "cr-psgld": (0.0, 0.0)}.items():
         one = dict(zip(STATISTICS, (*areas, *areas), strict=True))
         content = result(9.0, 8.0, 7.0) | {"rejection": {"aurc": one, "refused": "too few"}}

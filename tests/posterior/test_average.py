@@ -13,7 +13,8 @@ from langevin.posterior.average import LogMean
 
 @pytest.fixture
 def store(tmp_path):
-    """Two samples of a one-input model whose logits are (0, 0) and (0, log 9): p(class 1) is 0.5 and 0.9."""
+    """Two samples of a one-input model whose logits are (0, 0) and (0, log 9): p(class 1) is 0.5
+    and 0.9."""
     model, store = nn.Linear(1, 2, bias=False), SampleStore(tmp_path)
     for step, logit in ((1, 0.0), (2, math.log(9.0))):
         with torch.no_grad():
@@ -113,7 +114,8 @@ def test_the_model_gets_its_weights_and_mode_back(store):
 
 
 def test_an_attached_sampler_keeps_what_it_owes(tmp_path):
-    """Reading a sample neither adds the noise that the chain owes to it nor takes it from the chain."""
+    """Reading a sample neither adds the noise that the chain owes to it nor takes it from the
+    chain."""
     torch.manual_seed(0)
     model = nn.Embedding(6, 2, sparse=True)
     sampler = SGLD(model.parameters(), lr=0.1, num_data=10, prior_var=1.0)
@@ -179,7 +181,8 @@ def regression(tmp_path_factory):
 
 
 def test_values_have_the_predictive_law_of_a_linear_regression(regression):
-    """Mean and variance stray by their own errors: √(v/S) and v·√(2/S), here within five of them."""
+    """Mean and variance stray by their own errors: √(v/S) and v·√(2/S), here within five of
+    them."""
     store, new, _, (mean, between, noise) = regression
     result = average_values(store, Gaussian(torch.zeros(3), 1.0), lambda m: m(new))
     assert result.samples == 400

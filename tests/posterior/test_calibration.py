@@ -56,7 +56,8 @@ def test_against_scikit_learn():
 
 
 def test_reliability_by_hand():
-    """Five bins: (0.4, 0.6] holds 0.5 and 0.6, one right; (0.8, 1] holds 0.9 and 1.0, both right; 0.8 is in (0.6, 0.8].
+    """Five bins: (0.4, 0.6] holds 0.5 and 0.6, one right; (0.8, 1] holds 0.9 and 1.0, both right;
+    0.8 is in (0.6, 0.8].
     """
     confidence = torch.tensor([0.5, 0.9, 0.6, 1.0, 0.8], dtype=torch.float64)
     correct = torch.tensor([True, True, False, True, False])
@@ -71,7 +72,8 @@ def test_reliability_by_hand():
 
 
 def test_equal_mass_by_hand():
-    """Two bins of three; the tie at 0.5 is not torn apart, so the first bin takes four and the second two."""
+    """Two bins of three; the tie at 0.5 is not torn apart, so the first bin takes four and the
+    second two."""
     confidence = torch.tensor([0.9, 0.5, 0.3, 0.5, 0.8, 0.5], dtype=torch.float64)
     correct = torch.tensor([True, True, False, False, True, False])
     bins = reliability(confidence, correct, bins=2, equal_mass=True)
@@ -86,7 +88,8 @@ def test_equal_mass_by_hand():
 
 @pytest.mark.parametrize(("equal_mass", "strategy"), [(False, "uniform"), (True, "quantile")])
 def test_bins_against_scikit_learn(equal_mass, strategy):
-    """600 items in 15 bins of 40: scikit-learn's interpolated quantiles then separate the same items."""
+    """600 items in 15 bins of 40: scikit-learn's interpolated quantiles then separate the same
+    items."""
     confidence, correct = top_label(*many(items=600))
     bins = reliability(confidence, correct, equal_mass=equal_mass)
     true, predicted = calibration_curve(correct.numpy(), confidence.numpy(), n_bins=15, strategy=strategy)
@@ -98,10 +101,11 @@ def test_bins_against_scikit_learn(equal_mass, strategy):
 
 
 def test_calibrated_and_overconfident():
-    """Answers drawn from the stated probabilities: ECE is small; the same answers with logits tripled: it is not.
+    """Answers drawn from the stated probabilities: ECE is small; the same answers with logits
+    tripled: it is not.
 
-    A calibrated model has some ECE too: gaps of 15 bins of about 1333 items, |N(0, 0.012²)| each, have the mean 0.010
-    with a standard deviation of 0.002, so that 0.02 is 5 of them away.
+    A calibrated model has some ECE too: gaps of 15 bins of about 1333 items, |N(0, 0.012²)| each,
+    have the mean 0.010 with a standard deviation of 0.002, so that 0.02 is 5 of them away.
     """
     p, y = many(items=20_000, classes=3)
     sharp = torch.softmax(3 * p.log(), -1)

@@ -83,7 +83,8 @@ def test_r_hat_of_chains_that_agree_and_that_do_not():
     x = ar1(0.3, 4, 500)
     assert r_hat(x) < 1.02
     assert r_hat(x + np.array([[0.0], [0.0], [0.0], [2.0]])) > 1.1
-    assert r_hat(x * np.array([[1.0], [1.0], [1.0], [8.0]])) > 1.1  # same mean, other spread: rank-normalised sees it
+    # same mean, other spread: rank-normalised sees it
+    assert r_hat(x * np.array([[1.0], [1.0], [1.0], [8.0]])) > 1.1
     assert r_hat(x + np.linspace(0, 4, 500)) > 1.1  # a drift that all share
 
 
@@ -120,7 +121,8 @@ def test_the_limit_lets_independent_draws_pass(chains, draws, predictions):
         for _ in range(200 if predictions == 1 else 40)
     ]
     assert sum(value > limit for value in worst) <= (13 if predictions == 1 else 5)
-    if limit > 1.01:  # not far too wide either: the 60 % quantile is well below, the worst not by much
+    # not far too wide either: the 60 % quantile is well below, the worst not by much
+    if limit > 1.01:
         assert max(worst) - 1 > 0.5 * (limit - 1)
 
 

@@ -133,7 +133,8 @@ def test_chunks_that_do_not_fit_are_streamed(tmp_path, plan):
 
 def test_split_and_free_memory():
     assert split_samples(20, 10, 1000) == [slice(0, 20)]
-    assert split_samples(20, 10, 209) == [slice(0, 10), slice(10, 20)]  # the one that is being read needs room as well
+    # the one that is being read needs room as well
+    assert split_samples(20, 10, 209) == [slice(0, 10), slice(10, 20)]
     assert split_samples(3, 10, 0) == [slice(0, 1), slice(1, 2), slice(2, 3)]
     assert 2**20 < free_memory(nn.Linear(1, 1)) < 2**50
 

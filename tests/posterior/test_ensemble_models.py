@@ -116,7 +116,8 @@ def test_one_sample_equals_the_plain_model():
 
 
 def test_average_is_of_probabilities():
-    """Two samples with p = 0.5 and 0.9 give 0.7: a mean of logits gives 0.75, of log-probabilities 0.67."""
+    """Two samples with p = 0.5 and 0.9 give 0.7: a mean of logits gives 0.75, of log-probabilities
+    0.67."""
     samples = [{"weight": torch.tensor([[0.0], [logit]])} for logit in (0.0, math.log(9.0))]
     for plan in PLANS:
         p = Ensemble(nn.Linear(1, 2, bias=False), samples, plan=plan).log_probs(torch.ones(1, 1)).log_probs.exp()

@@ -1,4 +1,5 @@
-"""Streamed moments equal the plain ones over all classes at once; the metrics equal those of the calibration room."""
+"""Streamed moments equal the plain ones over all classes at once; the metrics equal those of the
+calibration room."""
 
 from __future__ import annotations
 

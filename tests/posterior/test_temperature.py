@@ -60,7 +60,8 @@ def test_the_error_counts_dependent_draws_once():
 @pytest.mark.parametrize("temperature", [0.1, 1.0])
 @pytest.mark.parametrize("name", ["sghmc", "sgnht", "santa"])
 def test_momenta_have_their_kinetic_temperature(name, temperature):
-    """SGHMC in small steps (its law is exact up to O(lr)); the thermostats of the others see to it by themselves."""
+    """SGHMC in small steps (its law is exact up to O(lr)); the thermostats of the others see to it
+    by themselves."""
     small = Case("sghmc", lr=0.005, steps=600, injected=0.3, settings={"friction": 0.3})
     case = small if name == "sghmc" else CASES[name]
     run = run_chains(case, CORRELATED, temperature=temperature, chains=2048)

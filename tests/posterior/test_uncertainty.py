@@ -1,4 +1,5 @@
-"""Entropy, mutual information and spread, by hand, against other formulas, and streamed against all at once."""
+"""Entropy, mutual information and spread, by hand, against other formulas, and streamed against all
+at once."""
 
 import math
 from dataclasses import fields
@@ -16,7 +17,8 @@ LOG2 = math.log(2)
 
 
 def by_hand():
-    """Two samples, three items: they disagree for certain; they agree for certain; they agree to be unsure."""
+    """Two samples, three items: they disagree for certain; they agree for certain; they agree to be
+    unsure."""
     p = torch.tensor([[[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0]], [[0, 1, 0], [0, 1, 0], [0.5, 0.5, 0]]])
     return predictive(p.double().log())
 
@@ -58,7 +60,8 @@ def test_against_other_formulas():
     torch.testing.assert_close(result.std, p.std(0))
     torch.testing.assert_close(result.total, torch.from_numpy(entropy(mean.numpy(), axis=-1)))
     torch.testing.assert_close(result.aleatoric, torch.from_numpy(entropy(p.numpy(), axis=-1)).mean(0))
-    divergence = (p * (log_p - mean.log())).sum(-1).mean(0)  # mutual information as mean KL to the average
+    # mutual information as mean KL to the average
+    divergence = (p * (log_p - mean.log())).sum(-1).mean(0)
     torch.testing.assert_close(result.epistemic, divergence)
     assert float(result.epistemic.min()) > 0.01
     votes = (p.argmax(-1) != mean.argmax(-1)).double().mean(0)
@@ -104,7 +107,8 @@ def test_probability_of_the_true_class():
 
 
 def test_summary_in_batches_equals_the_whole():
-    """Batch after batch, every sample each: what is kept is of one number per item, and the same."""
+    """Batch after batch, every sample each: what is kept is of one number per item, and the
+    same."""
     log_p, observed = random_samples(items=23), torch.arange(23) % 5
     pieces = []
     for begin in range(0, 23, 6):

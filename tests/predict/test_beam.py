@@ -17,7 +17,8 @@ END = 1
 
 
 class Tree:
-    """A model whose next word depends on everything before it, and on the image: log p drawn from the prefix."""
+    """A model whose next word depends on everything before it, and on the image: log p drawn from
+    the prefix."""
 
     def __init__(self, seed: int, images: list[int], vocabulary: int = 4, sharpness: float = 1.5) -> None:
         self.seed, self.images, self.vocabulary, self.sharpness = seed, images, vocabulary, sharpness
@@ -108,7 +109,8 @@ def test_many_images_at_once_equal_one_at_a_time(beam, alpha):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
 def test_stopping_early_changes_the_work_and_not_the_result(alpha):
-    """Who asks for as many captions as the beam is wide has to search on where the best two are known."""
+    """Who asks for as many captions as the beam is wide has to search on where the best two are
+    known."""
     model = Tree(5, list(range(60)), vocabulary=7, sharpness=2.5)
     options = {"beam": 4, "alpha": alpha, "max_length": 8}
     early = model.search(top=2, **options)
@@ -134,7 +136,8 @@ def test_word_log_probs_are_those_of_the_model():
 
 
 def chain(table: dict[tuple[int, ...], list[float]], **options) -> tuple[list[Hypothesis], list[list[tuple[int, ...]]]]:
-    """Search over a table of probabilities by prefix; gives the captions and the prefixes that each step went on."""
+    """Search over a table of probabilities by prefix; gives the captions and the prefixes that each
+    step went on."""
     prefixes: list[tuple[int, ...]] = [()]
     seen = []
 
@@ -155,7 +158,8 @@ def chain(table: dict[tuple[int, ...], list[float]], **options) -> tuple[list[Hy
 def test_a_finished_hypothesis_holds_its_place_against_worse_ones():
     table = {
         (): [0.4, 0.35, 0.25],
-        (0,): [0.45, 0.1, 0.45],  # two continuations of 0.18: only one finds room beside the finished one of 0.35
+        # two continuations of 0.18: only one finds room beside the finished one of 0.35
+        (0,): [0.45, 0.1, 0.45],
         (0, 0): [0.3, 0.4, 0.3],
     }
     found, seen = chain(table, beam=2, top=2, max_length=2)
@@ -165,7 +169,8 @@ def test_a_finished_hypothesis_holds_its_place_against_worse_ones():
 
 
 def test_a_finished_hypothesis_that_lost_its_place_still_wins_in_the_end():
-    # normalised: the end at once scores log 0.3 = -1.20; two unfinished ones, -0.53 and -0.64, take both places
+    # normalised: the end at once scores log 0.3 = -1.20; two unfinished ones, -0.53 and -0.64, take
+    # both places
     table = {
         (): [0.7, 0.3, 0.0, 0.0],
         (0,): [0.05, 0.05, 0.5, 0.4],
@@ -185,7 +190,8 @@ def test_equal_scores_go_to_the_lower_token_then_to_the_older():
         found = beam_search(
             torch.full((1, 5), 0.2).log(), step, lambda rows: None, end=4, beam=beam, top=2, alpha=1.0, max_length=2
         )[0]
-        # all captions score log 0.2 (float32) and the end is the last token: what is kept is 0, 1, …, then 00, 10, …
+        # all captions score log 0.2 (float32) and the end is the last token: what is kept is 0, 1,
+        # …, then 00, 10, …
         assert [h.tokens for h in found] == [(0, 0), (1, 0)]
 
 
@@ -204,7 +210,8 @@ def test_best_words_breaks_ties_by_index():
 
 
 def test_state_of_an_ensemble_is_selected_by_rows():
-    # two members with state [members, rows, units]; the same search with the prefix recomputed from scratch
+    # two members with state [members, rows, units]; the same search with the prefix recomputed from
+    # scratch
     generator = torch.Generator().manual_seed(4)
     recurrent = torch.randn(2, 6, 6, generator=generator, dtype=torch.float64)
     embedding = torch.randn(2, 8, 6, generator=generator, dtype=torch.float64)

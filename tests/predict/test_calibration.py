@@ -1,4 +1,5 @@
-"""Scores of last sample, average and dropout masks are those of the evaluation; other texts are told apart."""
+"""Scores of last sample, average and dropout masks are those of the evaluation; other texts are
+told apart."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""What `evaluate --captions` refuses before its work, and what it gives of several chains or with metrics missing."""
+"""What `evaluate --captions` refuses before its work, and what it gives of several chains or with
+metrics missing."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def features_of_test(run):
 
 
 def mean_log_probs(run, features, tokens):
-    """log of the mean over samples of the probability of each token after `<start>`, by the plain model."""
+    """log of the mean over samples of the probability of each token after `<start>`, by the plain
+    model."""
     inputs = torch.tensor([[run.vocabulary.numbers["<start>"], *tokens]])
     model, total = run.model, 0
     for sample in run.draws:
@@ -146,7 +147,8 @@ def test_the_training_data_need_not_be_there(run_folder, tmp_path, cli):
     assert "average of 2" in printed
     assert printed.count("dog") >= 9
     code, printed, _ = cli("caption", moved, "test4.jpg", "--features", features, "--beam", 2, "--json")
-    assert (code, len(json.loads(printed)["images"][0]["captions"])) == (0, 2)  # three if the beam has room
+    # three if the beam has room
+    assert (code, len(json.loads(printed)["images"][0]["captions"])) == (0, 2)
 
 
 def test_bad_input_ends_with_exit_code_two(run_folder, finished_run, tmp_path, cli):
@@ -189,7 +191,8 @@ def coco_installed():
 
 @pytest.mark.usefixtures("coco_installed")
 def test_evaluation_with_captions(run_folder, tmp_path, cli, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))  # no Java: the other metrics are given, and why METEOR is not
+    # no Java: the other metrics are given, and why METEOR is not
+    monkeypatch.setenv("PATH", str(tmp_path))
     out = tmp_path / "captions.json"
     code, printed, told = cli("evaluate", run_folder, "--captions", out, "--beam", 3, "--json")
     assert code == 0, told

@@ -1,4 +1,5 @@
-"""Answers from a run folder: the average and spread of the samples; alone as in company; the data may be gone."""
+"""Answers from a run folder: the average and spread of the samples; alone as in company; the data
+may be gone."""
 
 import json
 

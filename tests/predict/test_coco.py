@@ -1,4 +1,5 @@
-"""The COCO metrics against numbers by hand and against COCO's own pipeline; Java missing, broken and hanging."""
+"""The COCO metrics against numbers by hand and against COCO's own pipeline; Java missing, broken
+and hanging."""
 
 from __future__ import annotations
 
@@ -58,8 +59,9 @@ def tokenising_java(monkeypatch, folder: Path, fate: str) -> None:
 
 @pytest.mark.usefixtures("no_java")
 def test_bleu_and_rouge_by_hand():
-    # 5 of 6 words found; 6 words against a reference of 5: no penalty. Two-word groups found: "a dog", "on the",
-    # "the grass": 3 of 5. ROUGE-L: longest common subsequence 5, precision 5/6, recall 5/5, β = 1.2
+    # 5 of 6 words found; 6 words against a reference of 5: no penalty. Two-word groups found: "a
+    # dog", "on the", "the grass": 3 of 5. ROUGE-L: longest common subsequence 5, precision 5/6,
+    # recall 5/5, β = 1.2
     scores = evaluate_captions({1: ["a dog on the grass"]}, {1: "a dog runs on the grass"}).metrics
     assert scores["bleu_1"] == pytest.approx(5 / 6)
     assert scores["bleu_2"] == pytest.approx(math.sqrt(5 / 6 * 3 / 5))
@@ -171,7 +173,8 @@ def test_with_java_everything_is_there_and_nothing_is_left_behind(tmp_path, monk
     package = Path(importlib.import_module("pycocoevalcap.bleu.bleu").__file__).parents[1]
     before = {path for path in package.rglob("*") if "__pycache__" not in path.parts}
     scores = evaluate_captions(
-        REFERENCES | {"d": ["a ||| b", "a b"]}, PERFECT | {"d": ""}  # METEOR's own separator, and no words at all
+        # METEOR's own separator, and no words at all
+        REFERENCES | {"d": ["a ||| b", "a b"]}, PERFECT | {"d": ""}
     )
     assert list(scores.metrics) == list(METRICS)
     assert scores.missing == {}
@@ -192,7 +195,8 @@ def test_ptb_tokens_split_and_keep_lines_apart():
 @needs_java
 @pytest.mark.data
 def test_real_captions_score_as_with_the_pipeline_of_coco(real_data):
-    """First caption of 20 images against the other four. The numbers are those of COCO's own wrapper and scorers."""
+    """First caption of 20 images against the other four. The numbers are those of COCO's own
+    wrapper and scorers."""
     captions: dict[str, list[str]] = {}
     for line in (real_data / "flickr8k" / "Flickr8k.token.txt").read_text().splitlines():
         key, caption = line.split("\t")

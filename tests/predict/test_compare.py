@@ -39,7 +39,8 @@ def test_rows_equal_evaluating_each_alone(finished_run):
 
 
 def test_answers_are_those_of_the_averaged_distribution(finished_run):
-    """Over the whole split at once: state is carried, probabilities are averaged before the answer is taken."""
+    """Over the whole split at once: state is carried, probabilities are averaged before the answer
+    is taken."""
     task = open_run_task(RunFolder(finished_run))
     models = members_of(task.build_model(), RunFolder(finished_run).store().read())
     confidence, correct, _ = answers(task, models, "valid")

@@ -1,4 +1,5 @@
-"""Rules are learned on validation, kept, found again, and tested on what they were not learned on."""
+"""Rules are learned on validation, kept, found again, and tested on what they were not learned
+on."""
 
 import json
 import math
@@ -69,7 +70,8 @@ def test_numbers_of_a_ranking_by_hand():
     told = rank(part)
     assert (told.items, told.empty, told.error) == (4, 2, 0.5)
     assert told.aurc["max_probability"] == pytest.approx((0 + 1 / 2 + 1 / 3 + 2 / 4) / 4)
-    assert told.oracle == pytest.approx(0.5 * 0 + 0.5 * 0.5)  # of equals: the right ones together, then the rest
+    # of equals: the right ones together, then the rest
+    assert told.oracle == pytest.approx(0.5 * 0 + 0.5 * 0.5)
     assert told.risk_at["entropy"] == pytest.approx(
         {"0.5": 0.5, "0.7": 1 / 3, "0.8": 0.5, "0.9": 0.5, "0.95": 0.5, "1": 0.5})
     assert told.error_auroc["max_probability"] == pytest.approx(3 / 4)
@@ -202,7 +204,8 @@ def test_a_promise_on_data_that_chose_the_model_is_told_to_be_optimistic(run):
     assert run.caution(RISK) == (
         "the validation sentences also chose when to stop, so the promise is a little optimistic; "
         "train with patience=none for an exact one")
-    assert run.caution(replace(RISK, target="coverage", confidence=None)) is None  # which promises nothing
+    # which promises nothing
+    assert run.caution(replace(RISK, target="coverage", confidence=None)) is None
     origin.write_text(json.dumps(folder.origin.flat() | {"temperature_choice": {}}))
     run = opened(folder.path)
     assert "chose when to stop and the temperature, so" in run.caution(RISK)

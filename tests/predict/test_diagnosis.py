@@ -125,7 +125,8 @@ def test_momenta_remember_as_long_as_their_friction_is_small(tiny):
 
 @pytest.mark.parametrize("name", ["santa", "sgnht"])
 def test_thermostatted_samplers_are_measured(tiny, tmp_path, name):
-    """Santa's injected temperature is the annealed one, and its momenta are read in units of the preconditioner."""
+    """Santa's injected temperature is the annealed one, and its momenta are read in units of the
+    preconditioner."""
     trainer = start(tiny(f"name={name}", "temperature=1"), tmp_path / "r")
     trainer.run()
     found, draws = diagnose_runs([tmp_path / "r"], batches=2)

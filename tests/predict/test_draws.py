@@ -58,7 +58,8 @@ def test_every_array_equals_its_definition(opened):
 def test_virial_is_the_slope_of_the_potential_along_the_weights(tiny, tmp_path):
     """θ·∇U = d/ds U(s·θ) at s = 1, by central differences of the whole training loss.
 
-    Random batches carry no state: with one, the gradient is cut at the window and is no slope of the loss.
+    Random batches carry no state: with one, the gradient is cut at the window and is no slope of
+    the loss.
     """
     trainer = start(tiny("batching=random"), tmp_path / "r")
     trainer.run()
@@ -81,7 +82,8 @@ def test_virial_is_the_slope_of_the_potential_along_the_weights(tiny, tmp_path):
 
 
 def test_some_batches_estimate_the_whole_gradient(opened):
-    """Their starts move on from draw to draw and cover the epoch; their mean is near the loss of the epoch."""
+    """Their starts move on from draw to draw and cover the epoch; their mean is near the loss of
+    the epoch."""
     task, model, samples = opened
     samples[-1].load_into(model)
     with torch.no_grad():

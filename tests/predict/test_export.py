@@ -1,4 +1,5 @@
-"""A folder that stands alone answers like the run it came from, without the run and without its data."""
+"""A folder that stands alone answers like the run it came from, without the run and without its
+data."""
 
 import json
 import shutil
@@ -97,7 +98,8 @@ def test_a_classifier_gives_the_averaged_probabilities(classifier, tmp_path):
         assert 0 <= d.mutual_information <= d.entropy
         assert max(d.p.values()) == d.p[d.label]
     shares = task.class_counts / task.class_counts.sum()
-    torch.testing.assert_close(found[-1], shares, atol=1e-4, rtol=1e-3)  # no words: the shares of the classes
+    # no words: the shares of the classes
+    torch.testing.assert_close(found[-1], shares, atol=1e-4, rtol=1e-3)
 
 
 def test_a_captioner_captions(tmp_path):

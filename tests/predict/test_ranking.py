@@ -1,4 +1,5 @@
-"""Uncertainty of runs of each task: equal to what evaluation says, and to a plain pass over all probabilities."""
+"""Uncertainty of runs of each task: equal to what evaluation says, and to a plain pass over all
+probabilities."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def test_blocks_change_nothing(finished_run: Path, block: int, monkeypatch) -> N
 
 
 def test_tokens_are_those_of_a_plain_pass(finished_run: Path) -> None:
-    """The first stream, all classes of all samples at once: entropy, mutual information and spread of its tokens."""
+    """The first stream, all classes of all samples at once: entropy, mutual information and spread
+    of its tokens."""
     folder = RunFolder(finished_run)
     task = open_run_task(folder)
     model = task.build_model().eval()

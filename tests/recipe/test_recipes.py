@@ -69,7 +69,8 @@ def test_impossible_recipes_are_refused(override, message):
      ("sghmc", {"lr", "temperature", "prior_var"})],
 )
 def test_another_sampler_is_named_alone(name, kept):
-    """What the one of the recipe had and this one cannot have goes; what is asked for is refused."""
+    """What the one of the recipe had and this one cannot have goes; what is asked for is
+    refused."""
     sampler = load_recipe("cr-psgld", [f"name={name}"]).sampler
     assert sampler.model_dump(exclude_none=True).keys() == kept | {"name"}
     with pytest.raises(LangevinError, match="remove it or choose another sampler"):

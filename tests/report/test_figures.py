@@ -1,4 +1,5 @@
-"""Every figure is drawn, saved and read back as an image, and its axes carry the numbers that were given."""
+"""Every figure is drawn, saved and read back as an image, and its axes carry the numbers that were
+given."""
 
 import subprocess
 import sys
@@ -122,7 +123,8 @@ def test_colours_differ():
 
 
 def test_embedding_keeps_groups_apart_and_is_reproducible():
-    """Three well separated groups in 20 dimensions: every point has its nearest neighbour in its own group."""
+    """Three well separated groups in 20 dimensions: every point has its nearest neighbour in its
+    own group."""
     g = torch.Generator().manual_seed(0)
     group = torch.arange(45) % 3
     features = 20 * torch.nn.functional.one_hot(group, 20) + torch.randn(45, 20, generator=g)

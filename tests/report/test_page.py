@@ -1,4 +1,5 @@
-"""The page about a run: complete, escaped, self-contained, and right in a real browser for each task."""
+"""The page about a run: complete, escaped, self-contained, and right in a real browser for each
+task."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def test_text_of_the_user_is_escaped_and_nothing_is_fetched(runs: dict[str, Path
 
 @pytest.mark.parametrize("task", FIGURES)
 def test_in_a_browser(runs: dict[str, Path], task: str, browser: Browser) -> None:
-    """Figures have a size, the console is silent, nothing is asked of the network, no part is wider than the screen."""
+    """Figures have a size, the console is silent, nothing is asked of the network, no part is wider
+    than the screen."""
     page = runs[task] / "report.html"
     for scheme, width in (("light", 1100), ("dark", 400)):
         browser.prefer(scheme, width)

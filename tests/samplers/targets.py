@@ -1,14 +1,19 @@
-"""Target distributions, the exact laws of the samplers on them, z-scores, and the checks built from these.
+"""Target distributions, the exact laws of the samplers on them, z-scores, and the checks built from
+these.
 
-Every row of a parameter tensor is one independent chain, so the final rows are independent draws and a z-score needs
-no estimate of an effective sample size. On a Gaussian target every sampler is a linear recursion
+Every row of a parameter tensor is one independent chain, so the final rows are independent draws
+and a z-score needs no estimate of an effective sample size. On a Gaussian target every sampler is a
+linear recursion
 
-    m ← (1−α)m − lr·G·(A·(θ−θ̂)) + N(0, Q),   θ ← θ + m,      A = Λ + I/(Nσ²),   Q = 2A₀·lr·T·G/N + (lr·G·τ)²
+    m ← (1−α)m − lr·G·(A·(θ−θ̂)) + N(0, Q),   θ ← θ + m,      A = Λ + I/(Nσ²),   Q = 2A₀·lr·T·G/N +
+    (lr·G·τ)²
 
-(α = A₀ = 1 for SGLD and pSGLD, G = I where nothing preconditions, τ the standard deviation of gradient noise that
-the sampler is not told of), whose stationary covariance solves a discrete Lyapunov equation. A thermostat's α is the
-one that makes (1−α/2)·⟨m²⟩/G equal lr·T/N: on average over the tensor for SGNHT, weight by weight for Santa.
-`posterior` is what that law tends to as lr → 0; `test_law_tends_to_the_posterior` holds the two together.
+(α = A₀ = 1 for SGLD and pSGLD, G = I where nothing preconditions, τ the standard deviation of
+gradient noise that the sampler is not told of), whose stationary covariance solves a discrete
+Lyapunov equation. A thermostat's α is the one that makes (1−α/2)·⟨m²⟩/G equal lr·T/N: on average
+over the tensor for SGNHT, weight by weight for Santa.
+`posterior` is what that law tends to as lr → 0; `test_law_tends_to_the_posterior` holds the two
+together.
 """
 
 from __future__ import annotations
@@ -70,12 +75,14 @@ class Gaussian:
 
 
 CORRELATED = Gaussian(np.array([[1.0, 0.6], [0.6, 1.5]]), np.array([1.0, -0.5]), num_data=40.0, prior_var=0.05)
-"""Correlation −0.35 after the prior, whose pull 1/(Nσ²) = ½ is as strong as the weaker half of the likelihood."""
+"""Correlation −0.35 after the prior, whose pull 1/(Nσ²) = ½ is as strong as the weaker half of the
+likelihood."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One sampler, set up so that its law on `CORRELATED` is reached in `steps` from a start at zero."""
+    """One sampler, set up so that its law on `CORRELATED` is reached in `steps` from a start at
+    zero."""
 
     name: str
     lr: float
@@ -117,7 +124,8 @@ class Case:
 
 MOMENTUM = {"friction": 0.3}
 FIXED_GAIN = {"beta": 1 - 1e-6}
-"""With v set up front, β this near 1 keeps G constant to 0.1 % over a run, which is when the law is exact."""
+"""With v set up front, β this near 1 keeps G constant to 0.1 % over a run, which is when the law is
+exact."""
 CASES = {
     "sgld": Case("sgld", lr=0.1, steps=130),
     "psgld": Case("psgld", lr=0.1, steps=180, gain=(0.6, 1.5), settings=FIXED_GAIN),
@@ -175,16 +183,19 @@ def fix_gain(sampler: Sampler, theta: torch.nn.Parameter, gain: tuple[float, ...
 def variance_z(ratio: float, n: int) -> float:
     """z of a mean of n squared standard normals, by Wilson and Hilferty's cube root.
 
-    (ratio − 1)·√(n/2) would be too skew: at n = 512 it passes 5.5 eight times as often as a normal does.
+    (ratio − 1)·√(n/2) would be too skew: at n = 512 it passes 5.5 eight times as often as a normal
+    does.
     """
     return (float(ratio) ** (1 / 3) - 1 + 2 / (9 * n)) * math.sqrt(9 * n / 2)
 
 
 def gaussian_z(samples: np.ndarray, mean: np.ndarray, covariance: np.ndarray, label: str = "θ") -> dict[str, float]:
-    """z of the mean, of variances and covariances, and of the temperature ⟨xᵀΣ⁻¹x⟩/d, for independent rows."""
+    """z of the mean, of variances and covariances, and of the temperature ⟨xᵀΣ⁻¹x⟩/d, for
+    independent rows."""
     n, d = samples.shape
     variance = np.diag(covariance)
-    with np.errstate(all="ignore"):  # a diverged mutant is to fail by its z-score, which is then NaN
+    # a diverged mutant is to fail by its z-score, which is then NaN
+    with np.errstate(all="ignore"):
         x = samples - mean
         mean_z = x.mean(0) / np.sqrt(variance / n)
         products = x.T @ x / n
@@ -201,9 +212,9 @@ def gaussian_z(samples: np.ndarray, mean: np.ndarray, covariance: np.ndarray, la
 def law_z(case: Case, target: Gaussian, run: Run, temperature: float, gradient_std: float = 0.0) -> dict[str, float]:
     """z of positions, momenta and thermostats of a finished run against the exact law.
 
-    A thermostat over n weights fluctuates with variance γ/n around its fixed point. Santa's, one per weight, fluctuate
-    enough (√γ each) to feel the curvature of the balance: their mean is off by some γ (measured −0.7γ), so γ joins
-    the standard error there.
+    A thermostat over n weights fluctuates with variance γ/n around its fixed point. Santa's, one
+    per weight, fluctuate enough (√γ each) to feel the curvature of the balance: their mean is off
+    by some γ (measured −0.7γ), so γ joins the standard error there.
     """
     covariance, friction = case.law(target, temperature, gradient_std)
     d = len(target.centre)
@@ -234,13 +245,15 @@ def assert_z(z: dict[str, float]) -> None:
 
 
 def check_gaussian(name: str, temperature: float, *, chains: int = 2048, seed: int = 0, **how: Any) -> None:
-    """Mean, covariance and temperature on the correlated target; also those of the momenta, and the friction."""
+    """Mean, covariance and temperature on the correlated target; also those of the momenta, and the
+    friction."""
     run = run_chains(CASES[name], CORRELATED, temperature=temperature, chains=chains, seed=seed, **how)
     assert_z(law_z(CASES[name], CORRELATED, run, temperature))
 
 
 def check_first_momentum(name: str, temperature: float, *, fused: bool | None = None) -> None:
-    """With next to no friction and no gradient, the first displacement is the first momentum: N(0, lr·T/N)."""
+    """With next to no friction and no gradient, the first displacement is the first momentum: N(0,
+    lr·T/N)."""
     theta = parameter(64, 64)
     theta.grad = torch.zeros_like(theta)
     make(name, [theta], fused=fused, lr=0.1, num_data=40, temperature=temperature, friction=1e-12).step()

@@ -1,11 +1,12 @@
 """The table: every sampler × every law.
 
-Calibration. All statistical checks compare independent Gaussian draws with an exact law by z-scores and fail at
-|z| ≥ 5.5, which a correct comparison reaches with probability 3.8·10⁻⁸. A sampler meets 94 comparisons here or fewer,
-the whole table 364, so by Bonferroni a right sampler under fresh seeds fails with probability below 3.6·10⁻⁶ and the
-table below 1.4·10⁻⁵ (5 would have given 2·10⁻⁴); the seeds are fixed, so that in fact it fails never or always. A
-wrong factor of √2 in the noise doubles a variance known to √(2/2048) = 3 %: z ≈ 25. test_mutants.py plants such bugs,
-and the slow test at the end holds the z-scores themselves against the normal law over many seeds.
+Calibration. All statistical checks compare independent Gaussian draws with an exact law by z-scores
+and fail at |z| ≥ 5.5, which a correct comparison reaches with probability 3.8·10⁻⁸. A sampler meets
+94 comparisons here or fewer, the whole table 364, so by Bonferroni a right sampler under fresh
+seeds fails with probability below 3.6·10⁻⁶ and the table below 1.4·10⁻⁵ (5 would have given
+2·10⁻⁴); the seeds are fixed, so that in fact it fails never or always. A wrong factor of √2 in the
+noise doubles a variance known to √(2/2048) = 3 %: z ≈ 25. test_mutants.py plants such bugs, and the
+slow test at the end holds the z-scores themselves against the normal law over many seeds.
 """
 
 import math
@@ -40,7 +41,8 @@ from tests.samplers.targets import (
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 1.0])
 @every_sampler
 def test_gaussian_target(name, temperature):
-    check_gaussian(name, temperature, seed=round(10 * temperature))  # with one seed, T would only scale the noise
+    # with one seed, T would only scale the noise
+    check_gaussian(name, temperature, seed=round(10 * temperature))
 
 
 @every_sampler
@@ -50,7 +52,8 @@ def test_gaussian_target_in_double_precision(name):
 
 @every_sampler
 def test_law_tends_to_the_posterior(name):
-    """Ties the law of the recursion, which the z-scores use, to p(θ | data)^(1/T): the difference is of order lr."""
+    """Ties the law of the recursion, which the z-scores use, to p(θ | data)^(1/T): the difference
+    is of order lr."""
     for lr in (0.1, 0.01, 0.001):
         covariance, _ = replace(CASES[name], lr=lr).law(CORRELATED, 0.5, gradient_std=0.0)
         np.testing.assert_allclose(covariance[:2, :2], CORRELATED.posterior(0.5), rtol=2 * lr)
@@ -73,7 +76,8 @@ def test_zero_gradient_rows_diffuse_under_the_prior(name):
 
 
 def noisy(name):
-    """(case, gradient noise τ): at T = ½ and G = 1 it adds half as much noise as the sampler injects."""
+    """(case, gradient noise τ): at T = ½ and G = 1 it adds half as much noise as the sampler
+    injects."""
     case = CASES[name]
     tau = math.sqrt(0.5 * 2 * 0.3 * 0.5 / (case.lr * CORRELATED.num_data))
     return replace(case, steps=2000 if name == "santa" else 400), tau
@@ -86,7 +90,8 @@ def test_thermostat_absorbs_unknown_gradient_noise(name):
     assert_z(law_z(case, CORRELATED, run, 0.5, tau))
     covariance, friction = case.law(CORRELATED, 0.5, tau)
     assert friction.min() > 1.25 * case.injected  # there was something to absorb
-    posterior = CORRELATED.posterior(0.5)  # right up to the spread of the frequencies, which lr makes small
+    # right up to the spread of the frequencies, which lr makes small
+    posterior = CORRELATED.posterior(0.5)
     assert np.trace(np.linalg.solve(posterior, covariance[:2, :2])) / 2 == pytest.approx(1, abs=0.02)
 
 
@@ -95,7 +100,8 @@ def test_without_thermostat_gradient_noise_is_visibly_too_hot():
     case, tau = noisy("sghmc")
     run = run_chains(case, CORRELATED, temperature=0.5, chains=1024, gradient_std=tau)
     assert_z(law_z(case, CORRELATED, run, 0.5, tau))  # exactly as hot as the theory of τ says,
-    assert law_z(case, CORRELATED, run, 0.5)["temperature θ"] > 12  # which is far from the temperature asked for
+    # which is far from the temperature asked for
+    assert law_z(case, CORRELATED, run, 0.5)["temperature θ"] > 12
 
 
 REGRESSION = {
@@ -109,10 +115,11 @@ REGRESSION = {
 
 @every_sampler
 def test_bayesian_linear_regression(name):
-    """y = Xw + N(0, s²), w ~ N(0, σ²): closed form, against full-batch gradients of the mean loss by autograd.
+    """y = Xw + N(0, s²), w ~ N(0, σ²): closed form, against full-batch gradients of the mean loss
+    by autograd.
 
-    No law of the recursion here, but the posterior itself: lr is so small that the discretisation widens variances
-    by 1 % or less, a sixth of a standard error at 512 chains.
+    No law of the recursion here, but the posterior itself: lr is so small that the discretisation
+    widens variances by 1 % or less, a sixth of a standard error at 512 chains.
     """
     rows, noise_var, prior_var = 50, 1.5, 0.08
     generator = np.random.default_rng(5)
@@ -139,11 +146,13 @@ def test_first_momentum_has_the_temperature(name, temperature):
     check_first_momentum(name, temperature)
 
 
-# ---------------------------------------------------------------- pSGLD on rows that are seldom visited
+# ---------------------------------------------------------------- pSGLD on rows that are seldom
+# visited
 
 
 def visit_few_rows(prior_var, *, steps=1500, **settings):
-    """1000 rows × 4; rows 0-9 are visited in turn, 10-19 only in the first ten steps, the others never."""
+    """1000 rows × 4; rows 0-9 are visited in turn, 10-19 only in the first ten steps, the others
+    never."""
     table = parameter(1000, 4)
     sampler = PSGLD([table], lr=1e-3, num_data=5452, seed=0, prior_var=prior_var, **settings)
     table.grad = torch.zeros_like(table)
@@ -157,7 +166,8 @@ def visit_few_rows(prior_var, *, steps=1500, **settings):
 
 
 def test_rows_without_gradient_reach_the_prior():
-    """Under the ceiling Nσ a row relaxes by lr/σ per step: v ← (1−10⁻³)²·v + 2·10⁻³, which is 0.95 after 1500."""
+    """Under the ceiling Nσ a row relaxes by lr/σ per step: v ← (1−10⁻³)²·v + 2·10⁻³, which is 0.95
+    after 1500."""
     table = visit_few_rows(1.0)
     variance = 0.0
     for _ in range(1500):
@@ -182,7 +192,8 @@ def test_rows_without_gradient_explode_without_ceiling():
 @pytest.mark.parametrize("temperature", [0.0, 1e-9, 1e-4])
 @pytest.mark.parametrize("name", ["psgld", "santa"])
 def test_rows_without_gradient_stay_finite_when_cold(name, temperature):
-    """A ceiling of Nσ/√T, as it once was, has no end as T → 0, and the pull of the prior alone then overshoots."""
+    """A ceiling of Nσ/√T, as it once was, has no end as T → 0, and the pull of the prior alone then
+    overshoots."""
     table = torch.nn.Parameter(torch.ones(8, 4))
     sampler = make(name, [table], lr=1e-3, num_data=5452, prior_var=1.0, temperature=temperature)
     for _ in range(50):
@@ -197,7 +208,8 @@ def test_rows_without_gradient_stay_finite_when_cold(name, temperature):
 @pytest.mark.slow
 @every_sampler
 def test_z_scores_are_standard_normal(name):
-    """100 seeds: each z-score of the Gaussian check against N(0, 1) by Kolmogorov-Smirnov, mean and variance.
+    """100 seeds: each z-score of the Gaussian check against N(0, 1) by Kolmogorov-Smirnov, mean and
+    variance.
 
     Santa's friction is left out: its standard error is conservative on purpose (see `law_z`).
     """

@@ -1,9 +1,9 @@
 """Rows that were left out of the batch catch up with the law of the steps they missed.
 
-Every column of a row is an independent chain, so one run gives `CHAINS` draws of each row at each visit; a scalar
-recursion over the dense steps gives the exact mean, variance and covariance between visits. Where torch's dense
-gradient freezes G too (adagrad with zero gradients), the dense sampler passes the same check. z-scores are refused at
-|z| ≥ 5; the seeds are fixed.
+Every column of a row is an independent chain, so one run gives `CHAINS` draws of each row at each
+visit; a scalar recursion over the dense steps gives the exact mean, variance and covariance between
+visits. Where torch's dense gradient freezes G too (adagrad with zero gradients), the dense sampler
+passes the same check. z-scores are refused at |z| ≥ 5; the seeds are fixed.
 """
 
 import math
@@ -42,7 +42,8 @@ def sparse(rows, values, height):
 
 
 def run(case, schedule, dense=False, fused=None, chains=CHAINS):
-    """θ of every row at each of its visits (as read by the forward pass) and at the end: {(row, step): values}."""
+    """θ of every row at each of its visits (as read by the forward pass) and at the end: {(row,
+    step): values}."""
     kind, settings = CASES[case]
     weight = torch.nn.Parameter(torch.full((len(VISITS), chains), START, dtype=torch.float64))
     sampler = kind([weight], 1.0, temperature=1.0, seed=11, fused=fused, **settings)
@@ -60,7 +61,8 @@ def run(case, schedule, dense=False, fused=None, chains=CHAINS):
 
 
 def expected(case, schedule, row):
-    """Mean, variance and the product of the factors a, before each step: dense steps, G frozen between visits."""
+    """Mean, variance and the product of the factors a, before each step: dense steps, G frozen
+    between visits."""
     kind, settings = CASES[case]
     pull = 0.0 if settings["prior_var"] is None else 1 / (settings["num_data"] * settings["prior_var"])
     mean, variance, product, moment = START, 0.0, 1.0, 0.0

@@ -1,8 +1,9 @@
 """Planted bugs: each must make the check of the table raise, for every sampler that it can befall.
 
-The mathematics of a sampler is a plain function (θ, ḡ, ξ, …, *, lr, num_data, prior_var, temperature, …), so a mutant
-is the same function with bent arguments. The fused kernels bypass these functions; mutants run with `fused=False`.
-The temperature is ½ because at 1 a forgotten temperature is invisible.
+The mathematics of a sampler is a plain function (θ, ḡ, ξ, …, *, lr, num_data, prior_var,
+temperature, …), so a mutant is the same function with bent arguments. The fused kernels bypass
+these functions; mutants run with `fused=False`. The temperature is ½ because at 1 a forgotten
+temperature is invisible.
 """
 
 import math
@@ -26,7 +27,8 @@ MUTANTS: dict[str, Bend] = {
 
 
 def plant(monkeypatch: pytest.MonkeyPatch, name: str, bend: Bend) -> list[int]:
-    """Bend the update of one sampler; the list grows by one at every call, to prove that the mutant was in the path."""
+    """Bend the update of one sampler; the list grows by one at every call, to prove that the mutant
+    was in the path."""
     calls: list[int] = []
     within = name == "sgnht"  # whose thermostat is to know nothing of it
     original: Any = sgnht.sghmc_ if within else SAMPLERS[name].update
@@ -45,7 +47,8 @@ def plant(monkeypatch: pytest.MonkeyPatch, name: str, bend: Bend) -> list[int]:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_control_passes(monkeypatch, name):
-    """Wrapped but not bent, at the size of the mutants' runs: the failures below come from the bugs alone."""
+    """Wrapped but not bent, at the size of the mutants' runs: the failures below come from the bugs
+    alone."""
     calls = plant(monkeypatch, name, lambda noise, settings: (noise, settings))
     check_gaussian(name, 0.5, chains=512, fused=False)
     assert calls

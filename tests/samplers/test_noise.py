@@ -1,8 +1,9 @@
 """The generator against its published vectors, its output against the normal law.
 
-z-scores are refused at |z| ≥ 5.5 (probability 3.8·10⁻⁸), probabilities below 10⁻⁷; with some 60 and 30 comparisons a
-right generator under a fresh seed fails once in 10⁵ runs, and the seeds are fixed. The samples are large (a million
-draws), so that errors of one percent in a variance or of 0.006 in a correlation are seen.
+z-scores are refused at |z| ≥ 5.5 (probability 3.8·10⁻⁸), probabilities below 10⁻⁷; with some 60 and
+30 comparisons a right generator under a fresh seed fails once in 10⁵ runs, and the seeds are fixed.
+The samples are large (a million draws), so that errors of one percent in a variance or of 0.006 in
+a correlation are seen.
 """
 
 import itertools
@@ -63,7 +64,8 @@ def dependence_z(x: np.ndarray, y: np.ndarray) -> dict[str, float]:
     ids=["zeros", "ones", "pi"],
 )
 def test_philox_known_answers(counter, key, expected):
-    """Salmon et al.'s kat_vectors for philox4x32-10; word 0 of the key is the low half of the seed."""
+    """Salmon et al.'s kat_vectors for philox4x32-10; word 0 of the key is the low half of the
+    seed."""
     words = philox((torch.tensor([counter[0]]), *counter[1:]), key[0] | key[1] << 32)
     assert " ".join(f"{int(word):08x}" for word in words) == expected
 
@@ -98,13 +100,15 @@ def test_sine_and_cosine_are_accurate():
 
 
 def test_box_muller_against_double_precision():
-    """Radius and angle as the docstring has them: u = (⌊x/2⌋+½)/2³¹; two bits of y choose the quadrant."""
+    """Radius and angle as the docstring has them: u = (⌊x/2⌋+½)/2³¹; two bits of y choose the
+    quadrant."""
     x, y = (philox((torch.arange(20_000), 0, 0, 0), seed)[0] for seed in (1, 2))
     a, b = (z.double() for z in box_muller(x, y))
     u = ((x >> 1).float() + 0.5).double() / 2**31
     radius = (a.square() + b.square()).sqrt()
     torch.testing.assert_close(radius, (-2 * u.log()).sqrt(), rtol=5e-7, atol=1e-9)
-    angle = torch.atan2(b, a) / (2 * math.pi) % 1  # uniform on the circle, hence independent normals
+    # uniform on the circle, hence independent normals
+    angle = torch.atan2(b, a) / (2 * math.pi) % 1
     assert stats.kstest(angle.numpy(), "uniform").pvalue > 1e-7
     assert abs(stats.pearsonr(angle.numpy(), radius.numpy()).statistic) * math.sqrt(20_000) < LIMIT
 
@@ -131,7 +135,8 @@ def test_moments(draws):
 
 
 def test_every_lane_is_normal(draws):
-    """Counter j fills j, j+256, j+512 and j+768 of a block: four lanes, four places for a mistake."""
+    """Counter j fills j, j+256, j+512 and j+768 of a block: four lanes, four places for a
+    mistake."""
     for lane in draws.reshape(-1, 4, 256).swapaxes(0, 1).reshape(4, -1):
         assert stats.kstest(lane, "norm").pvalue > 1e-7
         assert_z({"mean": lane.mean() * math.sqrt(len(lane)), "var": ((lane**2).mean() - 1) * math.sqrt(len(lane) / 2)})
@@ -185,7 +190,8 @@ def test_one_element_over_many_steps():
 
 
 def test_nothing_repeats():
-    """The first draws of 1280 calls are pairwise different: no two calls share a counter and key."""
+    """The first draws of 1280 calls are pairwise different: no two calls share a counter and
+    key."""
     calls = itertools.product(range(4), range(8), range(20), (STEP_STREAM, START_STREAM))
     first = {
         tuple(normal((4,), seed=seed, parameter=parameter, step=step, stream=stream).tolist())
@@ -206,7 +212,8 @@ def test_elements_do_not_repeat(draws):
 
 @pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 1023, 1024, 1025, 4096, 5000])
 def test_a_shorter_draw_is_a_prefix(n):
-    """Every element is where it is whatever the size: the lanes of a short block stay in their places."""
+    """Every element is where it is whatever the size: the lanes of a short block stay in their
+    places."""
     long = normal((6000,), seed=4, parameter=1, step=2)
     assert torch.equal(normal((n,), seed=4, parameter=1, step=2), long[:n])
 

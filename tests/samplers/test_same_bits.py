@@ -1,4 +1,5 @@
-"""The same bits on any number of threads, after a resume, wherever a parameter stands; and priors with a mean."""
+"""The same bits on any number of threads, after a resume, wherever a parameter stands; and priors
+with a mean."""
 
 import copy
 import math
@@ -23,7 +24,8 @@ from tests.samplers.training import LanguageModel, random_gradients, through_fil
 @kernel_and_plain
 @every_sampler
 def test_same_bits_on_one_and_two_threads(name, fused, dtype):
-    """100 003 elements, beyond the size from which work is split among threads; SGNHT sums over all of them.
+    """100 003 elements, beyond the size from which work is split among threads; SGNHT sums over all
+    of them.
 
     Its thermostat is made quick, so that one wrong bit of the sum shows in the friction.
     """
@@ -52,7 +54,8 @@ def noise_of_two_parameters(name, seed=0):
 
 @every_sampler
 def test_seed_and_parameter_select_the_noise(name):
-    """Same seed same bits; another seed or another parameter of the same shape, uncorrelated noise."""
+    """Same seed same bits; another seed or another parameter of the same shape, uncorrelated
+    noise."""
     first, again, other = (noise_of_two_parameters(name, seed) for seed in (0, 0, 1))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     pairs = {"seeds": (first[0], other[0]), "parameters": (first[0], first[1])}
@@ -84,7 +87,8 @@ def test_interrupted_and_resumed_equals_uninterrupted(name, dtype):
     train(half, sampler, steps=4)
     saved = through_files(sampler.state_dict())
     resumed = copy.deepcopy(half)
-    fresh = make(name, resumed.parameters(), lr=1.0, num_data=1, seed=99)  # all of it is overwritten by the state
+    # all of it is overwritten by the state
+    fresh = make(name, resumed.parameters(), lr=1.0, num_data=1, seed=99)
     fresh.load_state_dict(saved)
     train(resumed, fresh, steps=6, first=4)
     assert all(torch.equal(a, b) for a, b in zip(resumed.parameters(), whole.parameters(), strict=True))
@@ -93,7 +97,8 @@ def test_interrupted_and_resumed_equals_uninterrupted(name, dtype):
 @every_sampler
 @kernel_and_plain
 def test_a_prior_with_a_mean_is_a_prior_around_zero_of_the_difference(name, fused):
-    """θ under N(μ, σ²) moves as δ = θ − μ under N(0, σ²), with the gradient at θ: at every step, for every sampler."""
+    """θ under N(μ, σ²) moves as δ = θ − μ under N(0, σ²), with the gradient at θ: at every step,
+    for every sampler."""
     settings = {"lr": 0.05, "num_data": 20, "prior_var": 0.3, "temperature": 0.5, "seed": 7, "fused": fused}
     mean, start = torch.linspace(-2, 2, 12, dtype=torch.float64), torch.linspace(1, -1, 12, dtype=torch.float64)
     theta, delta = torch.nn.Parameter(start.clone()), torch.nn.Parameter(start - mean)

@@ -26,7 +26,8 @@ def test_step_decay():
 
 
 def test_cosine_cyclical():
-    """½(cos(π·(t mod M)/M) + 1): starts at 1, half way down at half the cycle, back at 1 in the next."""
+    """½(cos(π·(t mod M)/M) + 1): starts at 1, half way down at half the cycle, back at 1 in the
+    next."""
     factor = cosine_cyclical(cycle=4)
     half = math.sqrt(0.5) / 2
     assert [factor(step) for step in range(5)] == pytest.approx([1, 0.5 + half, 0.5, 0.5 - half, 1])

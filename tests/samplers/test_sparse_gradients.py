@@ -1,4 +1,5 @@
-"""Sparse gradients in a model: resuming, twins among torch's optimisers, what a step may touch, what is refused."""
+"""Sparse gradients in a model: resuming, twins among torch's optimisers, what a step may touch,
+what is refused."""
 
 import copy
 
@@ -132,7 +133,8 @@ def test_a_dense_gradient_settles_the_debts_first():
 
 
 def test_rows_named_twice_and_empty_batches():
-    """A row that occurs twice moves once, by the sum; the others and an empty batch add noise alone."""
+    """A row that occurs twice moves once, by the sum; the others and an empty batch add noise
+    alone."""
     weights = [torch.nn.Parameter(torch.ones(5, 3)) for _ in range(2)]
     twice = torch.sparse_coo_tensor([[1, 1, 4]], torch.ones(3, 3), (5, 3))
     empty = torch.sparse_coo_tensor(torch.empty(1, 0), torch.empty(0, 3), (5, 3))

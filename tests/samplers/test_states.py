@@ -31,7 +31,8 @@ def deep_copied(sampler, saved):
 @every_sampler
 @pytest.mark.parametrize("how", [loaded_twice, deep_copied, pickled])
 def test_a_state_can_be_loaded_again_and_into_copies(name, how):
-    """torch adds a default of its own when it first loads; what was loaded goes on with the same bits."""
+    """torch adds a default of its own when it first loads; what was loaded goes on with the same
+    bits."""
     whole, settings = parameter(6), {"lr": 0.1, "num_data": 10, "prior_var": 1.0}
     sampler = make(name, [whole], **settings)
     random_gradients(sampler, 3)

@@ -7,7 +7,8 @@ from torch.nn import functional as F
 
 
 class LanguageModel(torch.nn.Module):
-    """The smallest network with all that matters: rows without gradient, recurrence, a softmax head."""
+    """The smallest network with all that matters: rows without gradient, recurrence, a softmax
+    head."""
 
     def __init__(self, tied: bool = False) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""The page in a real browser: typing, pointing, sliding, files, the keyboard, hostile text, a dead server."""
+"""The page in a real browser: typing, pointing, sliding, files, the keyboard, hostile text, a dead
+server."""
 
 from __future__ import annotations
 

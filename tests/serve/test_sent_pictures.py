@@ -1,4 +1,5 @@
-"""Pictures that are sent: seen by the extractor, refused when they are too large or none, shown on the page."""
+"""Pictures that are sent: seen by the extractor, refused when they are too large or none, shown on
+the page."""
 
 from __future__ import annotations
 

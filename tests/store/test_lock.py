@@ -1,4 +1,5 @@
-"""One writer for each folder: the second is told who, where, since when; readers do not wait; the dead let go."""
+"""One writer for each folder: the second is told who, where, since when; readers do not wait; the
+dead let go."""
 
 import json
 import os

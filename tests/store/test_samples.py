@@ -199,7 +199,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_memory_of_reading_does_not_grow_with_the_number_of_samples(tmp_path):
-    """16 MB a sample: forty of them must not need more than one sample over what writing them needed."""
+    """16 MB a sample: forty of them must not need more than one sample over what writing them
+    needed."""
     command = [sys.executable, "-c", MEMORY, str(tmp_path), "40"]
     grown = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert grown < 20_000

@@ -25,7 +25,8 @@ def test_num_data_counts_words_and_ends(tmp_path):
 
 
 def test_an_epoch_of_losses_is_the_mean_over_all_words(tmp_path):
-    """Losses and gradients of the batches of an epoch average to those of the whole training split."""
+    """Losses and gradients of the batches of an epoch average to those of the whole training
+    split."""
     task = open_task(tiny_recipe(tmp_path))
     model = task.build_model()
     losses = torch.stack([task.loss(model, 2, index, None)[0] for index in range(task.batches_per_epoch)])
@@ -75,7 +76,8 @@ def test_the_image_is_learnt(tmp_path):
     trainer = start(tiny_recipe(tmp_path, "epochs=20", "burn_in=15", "sample_every=1"), tmp_path / "run")
     trainer.run()
     task = trainer.task
-    assert trainer.history[-1].average["nll"] < 0.4  # 0.37 is the choice among three wordings and no more
+    # 0.37 is the choice among three wordings and no more
+    assert trainer.history[-1].average["nll"] < 0.4
     swapped = open_task(tiny_recipe(tmp_path))
     swapped.features.values.copy_(swapped.features.values.flip(1))
     assert swapped.log_probs(trainer.model, "valid").mean() < task.log_probs(trainer.model, "valid").mean() - 0.5

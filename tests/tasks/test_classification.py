@@ -1,4 +1,5 @@
-"""Splits, vocabulary, metrics by hand, and training through the shared loop; what cannot be learnt from is refused."""
+"""Splits, vocabulary, metrics by hand, and training through the shared loop; what cannot be learnt
+from is refused."""
 
 import json
 import logging

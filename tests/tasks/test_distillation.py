@@ -1,4 +1,5 @@
-"""The loss of a student against its definition; a state for every teacher; confidence that follows the teacher's."""
+"""The loss of a student against its definition; a state for every teacher; confidence that follows
+the teacher's."""
 
 import copy
 
@@ -99,7 +100,8 @@ def test_state_of_the_student_comes_first(tiny):
 
 @pytest.mark.parametrize("true_scale", [0.8, 1.25])
 def test_the_scale_of_the_logits_is_found(finished_run, true_scale):
-    """A student that is its teacher but for the scale of its logits gets that scale back, in its output layer."""
+    """A student that is its teacher but for the scale of its logits gets that scale back, in its
+    output layer."""
     run = RunFolder(finished_run)
     task = open_run_task(run)
     member = members_of(task.build_model(), run.store().read()[-1:])[0]

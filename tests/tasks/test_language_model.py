@@ -24,7 +24,8 @@ def test_num_data_counts_tokens_and_random_covers_the_same_text(tiny):
 
 
 def test_every_token_of_an_epoch_counts_the_same(tiny):
-    """The mean of the losses of an epoch is the mean over its tokens, though the last window is shorter."""
+    """The mean of the losses of an epoch is the mean over its tokens, though the last window is
+    shorter."""
     task = open_task(tiny())
     model = task.build_model()
     losses, carry = [], None

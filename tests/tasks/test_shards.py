@@ -1,4 +1,5 @@
-"""The losses, gradients, states and scores of the pieces of a batch or split are together those of the whole."""
+"""The losses, gradients, states and scores of the pieces of a batch or split are together those of
+the whole."""
 
 import pytest
 import torch
@@ -42,7 +43,8 @@ def step(task, model, shard, carry=None):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_pieces_of_a_batch_sum_to_the_whole(task, count):
-    """With its dropout masks: each kind of them would differ in every row if pieces drew their own."""
+    """With its dropout masks: each kind of them would differ in every row if pieces drew their
+    own."""
     model = task.build_model()
     whole, state = step(task, model, WHOLE)
     expected = [p.grad.clone() for p in model.parameters() if p.requires_grad]
@@ -58,14 +60,16 @@ def test_pieces_of_a_batch_sum_to_the_whole(task, count):
 
 @pytest.mark.parametrize("count", [2, 7, 40])
 def test_pieces_of_validation_are_the_whole(task, count):
-    """Also where there are more pieces than items, and the last items of a text follow the last stream."""
+    """Also where there are more pieces than items, and the last items of a text follow the last
+    stream."""
     model = task.build_model()
     pieces = [task.log_probs(model, "valid", shard=Shard(number, count)) for number in range(count)]
     torch.testing.assert_close(torch.cat(pieces), task.log_probs(model, "valid"), rtol=1e-5, atol=1e-6)
 
 
 def test_masks_of_rows_that_lie_otherwise_in_memory():
-    """What torch's recurrent kernels return lies step by step, and normals are drawn in the order of memory."""
+    """What torch's recurrent kernels return lies step by step, and normals are drawn in the order
+    of memory."""
     from langevin.models.dropout import Dropout
 
     x = torch.ones(7, 5, 6).transpose(0, 1)  # 5 rows

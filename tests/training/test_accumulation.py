@@ -51,7 +51,8 @@ def test_more_pieces_than_rows_are_refused(tiny, tmp_path, begin):
 
 
 def test_a_step_that_a_gradient_scaler_skips_draws_no_noise():
-    """An overflow shows in scaled gradients only; the noise of the next step is that of the step left out."""
+    """An overflow shows in scaled gradients only; the noise of the next step is that of the step
+    left out."""
     weights = []
     for overflow in (False, True):
         weight = torch.nn.Parameter(torch.zeros(8))

@@ -1,4 +1,5 @@
-"""A recipe fitted to its text and to the time there is: numbers in the run folder, and nothing asked twice."""
+"""A recipe fitted to its text and to the time there is: numbers in the run folder, and nothing
+asked twice."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Several chains in one folder: trained side by side, read as one run, refused when they do not belong together."""
+"""Several chains in one folder: trained side by side, read as one run, refused when they do not
+belong together."""
 
 import json
 import re
@@ -199,7 +200,8 @@ def test_zero_chains_are_refused(cli, tiny, tmp_path):
 
 
 def test_ctrl_c_stops_all_chains_and_resume_ends_them_with_the_same_bits(text_file, tmp_path):
-    """A real SIGINT to the parent; finished chains are not run again; the end is that of uninterrupted runs."""
+    """A real SIGINT to the parent; finished chains are not run again; the end is that of
+    uninterrupted runs."""
     long = [*SET, "--set", "epochs=20", "--set", "burn_in=16", "--set", "sample_every=1"]
     out = tmp_path / "cut"
     command = [sys.executable, "-m", "langevin"]

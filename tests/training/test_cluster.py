@@ -1,4 +1,5 @@
-"""Clusters that are none, without a token, out of reach; nodes that differ: one line each, before anything is made."""
+"""Clusters that are none, without a token, out of reach; nodes that differ: one line each, before
+anything is made."""
 
 import re
 import socket

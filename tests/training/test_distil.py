@@ -1,4 +1,5 @@
-"""A student is an ordinary run: it learns the average, resumes exactly, and refuses what it cannot learn."""
+"""A student is an ordinary run: it learns the average, resumes exactly, and refuses what it cannot
+learn."""
 
 import json
 import shutil
@@ -27,7 +28,8 @@ def teach(run, out, teaching=None, **options):
 
 
 def test_a_student_learns_what_the_average_says(finished_run, tmp_path):
-    """New weights, so that only the teacher can have taught them: most of the way from the start to the teacher."""
+    """New weights, so that only the teacher can have taught them: most of the way from the start to
+    the teacher."""
     trainer = start_student(finished_run, tmp_path / "s", Selection(), Teaching(), hidden=12, epochs=4,
                             overrides=["lr=0.01"])
     plain = trainer.task.build_model()

@@ -1,4 +1,5 @@
-"""A finished run made longer ends as if it had been that long from the start, bit for bit, or says why not."""
+"""A finished run made longer ends as if it had been that long from the start, bit for bit, or says
+why not."""
 
 import json
 

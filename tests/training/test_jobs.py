@@ -1,4 +1,5 @@
-"""Commands side by side: how many, in which order, with how many threads, and that none outlives its parent."""
+"""Commands side by side: how many, in which order, with how many threads, and that none outlives
+its parent."""
 
 import os
 import signal

@@ -1,4 +1,5 @@
-"""Counts join the samples of a finished text run: weighed first, then with validation counted in."""
+"""Counts join the samples of a finished text run: weighed first, then with validation counted
+in."""
 
 import json
 import random

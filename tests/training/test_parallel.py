@@ -1,4 +1,5 @@
-"""torchrun and one chain: the curve of one process, the same bits after any death, one clear line for what is wrong."""
+"""torchrun and one chain: the curve of one process, the same bits after any death, one clear line
+for what is wrong."""
 
 import re
 import shutil
@@ -67,7 +68,8 @@ def test_two_processes_have_the_curve_of_one(pair, recipe, tmp_path):
 
 
 def test_killed_processes_go_on_to_the_same_bits(pair, recipe, tmp_path):
-    """torchrun starts all anew once, and goes on with the run that it began; then there are no more attempts."""
+    """torchrun starts all anew once, and goes on with the run that it began; then there are no more
+    attempts."""
     folder = tmp_path / "run"
     code, _, said, stderr = torchrun(SCRIPT, recipe, folder, "kill", restarts=1)
     assert code == 1

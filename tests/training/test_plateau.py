@@ -1,4 +1,5 @@
-"""Runs at a full rate that falls in the end: exact on resume, chosen from the last, stopped where validation turns."""
+"""Runs at a full rate that falls in the end: exact on resume, chosen from the last, stopped where
+validation turns."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,5 @@
-"""Chains on a real Ray cluster of two nodes on this machine: same bits, whatever is killed; bad clusters refused."""
+"""Chains on a real Ray cluster of two nodes on this machine: same bits, whatever is killed; bad
+clusters refused."""
 
 import os
 import re
@@ -80,7 +81,8 @@ def unfinished(out):
 
 
 def test_a_killed_worker_costs_nothing_and_a_token_is_needed(nodes, text_file, tmp_path):
-    """The same bits as plain runs, after SIGKILL to the process of Ray that watched over a chain."""
+    """The same bits as plain runs, after SIGKILL to the process of Ray that watched over a
+    chain."""
     process = train(text_file, tmp_path / "r", nodes, LONG)
     wait_for(lambda: begun(tmp_path / "r") or process.poll() is not None)
     killed = unfinished(tmp_path / "r")[0]

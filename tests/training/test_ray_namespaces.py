@@ -1,4 +1,5 @@
-"""Chains on two nodes in network namespaces of their own: they meet over a wire, not over the loopback."""
+"""Chains on two nodes in network namespaces of their own: they meet over a wire, not over the
+loopback."""
 
 import contextlib
 import os

@@ -1,7 +1,8 @@
-"""A Ray cluster of two nodes on this machine, bound to the loopback, with a token; in a process of its own.
+"""A Ray cluster of two nodes on this machine, bound to the loopback, with a token; in a process of
+its own.
 
-As a program it starts the cluster, says where it is, puts another second node in the place of one that was killed for
-each line that it reads, and ends the cluster when its standard input closes.
+As a program it starts the cluster, says where it is, puts another second node in the place of one
+that was killed for each line that it reads, and ends the cluster when its standard input closes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ LOCAL = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Nodes:
-    """A cluster that runs: where, what a driver's environment needs, and the raylet of each node."""
+    """A cluster that runs: where, what a driver's environment needs, and the raylet of each
+    node."""
 
     address: str
     environment: dict[str, str]
@@ -51,7 +53,8 @@ class Nodes:
 def two_nodes(
     client_port: int = 0, hidden: Path | None = None, **of_second: str
 ) -> Iterator[Nodes]:
-    """The cluster; the second node has these variables, and another folder in the place of `hidden`."""
+    """The cluster; the second node has these variables, and another folder in the place of
+    `hidden`."""
     temporary = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # sockets need short names
     variables = QUIET | LOOPBACK | {
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), "RAY_TMPDIR": str(temporary),

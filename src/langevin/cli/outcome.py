@@ -127,7 +127,8 @@ def outcome_table(
 
 
 def choose_collection(folder: RunFolder, quiet: bool) -> Choice | None:
-    """Which samples validation prefers; None of classifiers (see `posterior.selection`) and of one sample."""
+    """Which samples validation prefers; None of classifiers (see `posterior.selection`) and of one
+    sample."""
     samples = folder.store().samples
     if (
         folder.recipe.task == "classify" or len(samples) == 1 or PARENT in os.environ

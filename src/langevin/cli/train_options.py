@@ -1,4 +1,5 @@
-"""The options of `train` by what they are about, and the settings of a recipe that they stand for."""
+"""The options of `train` by what they are about, and the settings of a recipe that they stand
+for."""
 
 from __future__ import annotations
 

@@ -43,8 +43,9 @@ def find_pictures(
 ) -> PictureFolder:
     """The picture of each name: at that place in the folder, or alone of its file's name below it.
 
-    A name without an ending is that of the one picture which has it before its ending. A name that leads out of the folder is refused, be it by a link. Pictures of other `known` names
-    have captions, too.
+    A name without an ending is that of the one picture which has it before its ending. A name that
+    leads out of the folder is refused, be it by a link. Pictures of other `known` names have
+    captions, too.
     """
     if not folder.is_dir():
         raise LangevinError(f"expected a folder of pictures at {folder}, found "

@@ -1,4 +1,5 @@
-"""Definitions of WordNet by what they define: answers accepted at a promised risk, and a rival's."""
+"""Definitions of WordNet by what they define: answers accepted at a promised risk, and a
+rival's."""
 
 from __future__ import annotations
 

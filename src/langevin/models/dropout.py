@@ -1,13 +1,16 @@
-"""The dropout family. Masks come from torch's global generator, which the training loop seeds by the step.
+"""The dropout family. Masks come from torch's global generator, which the training loop seeds by
+the step.
 
-Where a batch is cut into pieces, each draws the masks of the whole batch and takes its own rows of them (`masks_divided`):
-how a batch is divided changes no mask.
+Where a batch is cut into pieces, each draws the masks of the whole batch and takes its own rows of
+them (`masks_divided`): how a batch is divided changes no mask.
 
-*naive* (Zaremba et al. 2014): a new mask for every element of every step, on connections that do not recur.
-*gal* (Gal & Ghahramani 2016): one mask for the whole sequence, another for each row of the batch, on inputs, recurrent
-connections and outputs of every layer, and on whole word types in the embedding.
-*gaussian* (Srivastava et al. 2014): multiply by N(1, p/(1−p)) instead, on the connections of *naive*.
-All keep the expectation and are off in evaluation mode.
+*naive* (Zaremba et al. 2014): a new mask for every element of every step, on connections that do
+not recur.
+*gal* (Gal & Ghahramani 2016): one mask for the whole sequence, another for each row of the batch,
+on inputs, recurrent connections and outputs of every layer, and on whole word types in the
+embedding.
+*gaussian* (Srivastava et al. 2014): multiply by N(1, p/(1−p)) instead, on the connections of
+*naive*. All keep the expectation and are off in evaluation mode.
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ class Dropout(nn.Module):
 
 
 class WordDropout(nn.Module):
-    """Drop word types: an embedding row is zero for all its occurrences in a sequence, rows of the batch apart."""
+    """Drop word types: an embedding row is zero for all its occurrences in a sequence, rows of the
+    batch apart."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -67,7 +71,8 @@ class WordDropout(nn.Module):
 
 
 def keep_mask(like: Tensor, rate: float) -> Tensor:
-    """0 with probability `rate`, else 1/(1−rate): multiplying by it keeps the expectation. The first dimension of
+    """0 with probability `rate`, else 1/(1−rate): multiplying by it keeps the expectation. The
+    first dimension of
     `like` is the rows.
 
     From uniform numbers: torch's `bernoulli_` takes four times as long on a CPU.
@@ -78,7 +83,8 @@ def keep_mask(like: Tensor, rate: float) -> Tensor:
 
 
 def normal_like(x: Tensor) -> Tensor:
-    """Standard normals in the shape of x, drawn in the order in which x lies in memory, as torch does."""
+    """Standard normals in the shape of x, drawn in the order in which x lies in memory, as torch
+    does."""
     if (found := divided.get()) is None:
         return torch.randn_like(x)
     # Of one row that lies step by step, rows and steps have the same stride; steps come first then.

@@ -7,10 +7,12 @@ from torch import nn
 
 
 def initialise(model: nn.Module, scheme: str, scale: float, forget_bias: float, seed: int) -> None:
-    """Draw all weights; biases start at zero, the forget gates of LSTMs at `forget_bias`; frozen weights stay.
+    """Draw all weights; biases start at zero, the forget gates of LSTMs at `forget_bias`; frozen
+    weights stay.
 
-    `fan`: matrices uniform within ±1/√(columns), embeddings within ±1. With War and Peace this leaves the plateau of
-    letter frequencies in a third fewer steps than a uniform ±0.08. `uniform`: everything within ±scale, as Zaremba.
+    `fan`: matrices uniform within ±1/√(columns), embeddings within ±1. With War and Peace this
+    leaves the plateau of letter frequencies in a third fewer steps than a uniform ±0.08. `uniform`:
+    everything within ±scale, as Zaremba.
     `authors`: ±scale with orthogonal recurrent matrices per gate.
     """
     generator = torch.Generator().manual_seed(seed)

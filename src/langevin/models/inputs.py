@@ -1,4 +1,5 @@
-"""What a classifier reads beside trained words: frozen vectors, characters, states of an encoder."""
+"""What a classifier reads beside trained words: frozen vectors, characters, states of an
+encoder."""
 
 from __future__ import annotations
 

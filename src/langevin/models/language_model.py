@@ -9,7 +9,8 @@ from .recurrent import Recurrent, State
 
 
 class LanguageModel(nn.Module):
-    """Embedding, recurrent stack, softmax layer; `tied` shares the matrix of the first and the last."""
+    """Embedding, recurrent stack, softmax layer; `tied` shares the matrix of the first and the
+    last."""
 
     def __init__(
         self, vocabulary: int, *, cell: str, embed: int, hidden: int, layers: int, dropout: float = 0.0,
@@ -30,5 +31,6 @@ class LanguageModel(nn.Module):
         """[rows, time] → logits [rows, time, vocabulary] and the state after the last token."""
         vectors = self.words(self.embedding(tokens), tokens, self.embedding.num_embeddings)
         hidden, carry = self.recurrent(self.dropout(vectors), carry)
-        # in rows: torch would multiply a transposed tensor by a frozen weight row by row, up to six times as long
+        # in rows: torch would multiply a transposed tensor by a frozen weight row by row, up to six
+        # times as long
         return self.output(self.dropout(hidden).contiguous()), carry

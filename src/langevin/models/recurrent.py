@@ -19,16 +19,17 @@ State = tuple[Tensor, ...]
 
 @cache
 def kernels_take_bfloat16() -> bool:
-    """Whether torch's recurrent kernels know bfloat16 on this processor; without AVX-512 the LSTM's fails in training,
-    and float32 takes its place."""
+    """Whether torch's recurrent kernels know bfloat16 on this processor; without AVX-512 the LSTM's
+    fails in training, and float32 takes its place."""
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 class Recurrent(nn.Module):
-    """Layers of one kind of cell, batch first, each a one-layer torch module so that anything may sit in between.
+    """Layers of one kind of cell, batch first, each a one-layer torch module so that anything may
+    sit in between.
 
-    torch adds two biases to each gate. For LSTM and RNN they act as one, and a Gaussian prior on both would have twice
-    the intended variance: the second stays at zero, frozen. A GRU needs both.
+    torch adds two biases to each gate. For LSTM and RNN they act as one, and a Gaussian prior on
+    both would have twice the intended variance: the second stays at zero, frozen. A GRU needs both.
     """
 
     def __init__(
@@ -53,10 +54,12 @@ class Recurrent(nn.Module):
     def forward(
         self, x: Tensor, carry: list[State] | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, list[State]]:
-        """[rows, time, inputs] and the carried state of each layer → [rows, time, outputs] and the new state.
+        """[rows, time, inputs] and the carried state of each layer → [rows, time, outputs] and the
+        new state.
 
-        With `lengths`, rows are padded beyond theirs; padding changes nothing within them, and the state of a layer
-        is (h,), [directions, rows, hidden], after the last step of each row that counts (zero for a row of none).
+        With `lengths`, rows are padded beyond theirs; padding changes nothing within them, and the
+        state of a layer is (h,), [directions, rows, hidden], after the last step of each row that
+        counts (zero for a row of none).
         """
         if carry is not None and lengths is not None:
             raise LangevinError("expected either a carried state or lengths, got both; padded rows start from zero")
@@ -77,10 +80,11 @@ class Recurrent(nn.Module):
         return [getattr(layer, name) for names in layer._all_weights for name in names]
 
     def run_padded(self, layer: nn.RNNBase, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
-        """One layer over padded rows, each direction forward in time, the second over rows turned round.
+        """One layer over padded rows, each direction forward in time, the second over rows turned
+        round.
 
-        So padding always comes last, where it cannot reach what counts, and both run on the fused kernel, which
-        packed sequences would leave.
+        So padding always comes last, where it cannot reach what counts, and both run on the fused
+        kernel, which packed sequences would leave.
         """
         weights = self.weights_of(layer)
         outputs, states = [], []
@@ -130,7 +134,8 @@ class Recurrent(nn.Module):
 
 
 class Permuted(torch.autograd.Function):
-    """x[order] for an order that is its own inverse: its gradient is permuted the same way, without a scatter."""
+    """x[order] for an order that is its own inverse: its gradient is permuted the same way, without
+    a scatter."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor) -> Tensor:
@@ -153,7 +158,8 @@ def reverse_rows(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def unroll(cell: str, x: Tensor, state: State, weights: list[Tensor], rate: float) -> tuple[Tensor, State]:
-    """One direction of one layer step by step, with Gal's mask on the recurrent connection, constant in time."""
+    """One direction of one layer step by step, with Gal's mask on the recurrent connection,
+    constant in time."""
     w, u, b, c = weights
     mask = keep_mask(state[0], rate)
     inputs, out = nn.functional.linear(x, w, b), []
@@ -177,5 +183,6 @@ def step(cell: str, inputs: Tensor, recurrent: Tensor, state: State) -> State:
 
 
 def detach(carry: list[State]) -> list[State]:
-    """The same numbers without their history: back-propagation stops at the border between two batches."""
+    """The same numbers without their history: back-propagation stops at the border between two
+    batches."""
     return [tuple(tensor.detach() for tensor in state) for state in carry]

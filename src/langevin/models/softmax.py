@@ -1,9 +1,11 @@
-"""The likelihood of one class among many: mean −log softmax, and its gradient, in one pass over the logits.
+"""The likelihood of one class among many: mean −log softmax, and its gradient, in one pass over the
+logits.
 
-With a vocabulary of 10,000 words the logits of a batch are tens of megabytes, and what a training step spends on them
-beside the matrix products is moving them to and from memory: torch takes five passes (log-softmax, picking, zeros,
-scattering, log-softmax backwards). The gradient, softmax − target, is known as soon as the loss is, so both are
-computed row by row while a row is in the cache. `docs/speed.md` has what that gains.
+With a vocabulary of 10,000 words the logits of a batch are tens of megabytes, and what a training
+step spends on them beside the matrix products is moving them to and from memory: torch takes five
+passes (log-softmax, picking, zeros, scattering, log-softmax backwards). The gradient, softmax −
+target, is known as soon as the loss is, so both are computed row by row while a row is in the
+cache. `docs/speed.md` has what that gains.
 """
 
 from __future__ import annotations
@@ -16,15 +18,16 @@ from torch.nn import functional as F
 
 KERNELS = {torch.float32: ("float_rows", "float32"), torch.bfloat16: ("bfloat16_rows", "uint16")}
 AT_ONCE, WORTH = 8, 2**17
-"""Rows that a thread takes at a time, and logits below which torch's own is taken: a launch has its price, too. (2000
-rows of 87 letters are level, 10,000 of them 1.7 times faster.)"""
+"""Rows that a thread takes at a time, and logits below which torch's own is taken: a launch has its
+price, too. (2000 rows of 87 letters are level, 10,000 of them 1.7 times faster.)"""
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, share: float = 1.0) -> Tensor:
-    """`share` times the mean of −log softmax(logits)[target] over the rows; logits are [rows, classes].
+    """`share` times the mean of −log softmax(logits)[target] over the rows; logits are [rows,
+    classes].
 
-    The same as torch's function of this name, to rounding; that is taken wherever there is no compiled loop (other
-    devices and dtypes) or nothing to be gained by one.
+    The same as torch's function of this name, to rounding; that is taken wherever there is no
+    compiled loop (other devices and dtypes) or nothing to be gained by one.
     """
     kernel = logits.dtype in KERNELS and logits.device.type == "cpu" and logits.numel() >= WORTH
     if not kernel:
@@ -49,13 +52,15 @@ class MeanCrossEntropy(torch.autograd.Function):
 
 
 def rows(logits: Tensor, targets: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """−log p of each target, and the gradient of their sum times `scale` with respect to the logits."""
+    """−log p of each target, and the gradient of their sum times `scale` with respect to the
+    logits."""
     from ..samplers.cpu import table, threads  # numba takes a quarter of a second to load
     from . import softmax_kernel as compiled_softmax
 
     count, width = logits.shape
     if not 0 <= (worst := int(targets.max() if targets.min() >= 0 else targets.min())) < width:
-        raise IndexError(f"expected classes from 0 to {width - 1}, got {worst}")  # memory beyond is not ours
+        # memory beyond is not ours
+        raise IndexError(f"expected classes from 0 to {width - 1}, got {worst}")
     losses, grad = torch.empty(count, dtype=torch.float32), torch.empty_like(logits)
     name, dtype = KERNELS[logits.dtype]
     line = (0, width, 0, *[t.data_ptr() for t in (logits, grad, targets, losses)])

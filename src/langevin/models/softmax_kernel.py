@@ -1,7 +1,9 @@
-"""The compiled loop behind `softmax.py`: logits of one item → its loss and the gradient of that, while in the cache.
+"""The compiled loop behind `softmax.py`: logits of one item → its loss and the gradient of that,
+while in the cache.
 
-A kernel is a function of a table (see `samplers/cpu/table.py`) whose items are rows of logits. Rows are float32, or
-bfloat16 as the 16-bit words that it consists of: the upper half of a float32. Arithmetic is float32 for both.
+A kernel is a function of a table (see `samplers/cpu/table.py`) whose items are rows of logits. Rows
+are float32, or bfloat16 as the 16-bit words that it consists of: the upper half of a float32.
+Arithmetic is float32 for both.
 
 numba's cache on disk watches this file alone: after a change in table.py, touch it too.
 """
@@ -32,7 +34,8 @@ from ..samplers.cpu.table import (
 
 f32, i32, u16, u32 = np.float32, np.int32, np.uint16, np.uint32
 REORDERED = {"reassoc", "contract", "nsz"}
-"""Sums may be taken in any order, so that they vectorise; but numbers that are none must be seen, so no `fast`."""
+"""Sums may be taken in any order, so that they vectorise; but numbers that are none must be seen,
+so no `fast`."""
 inlined: Any = numba.njit(forceinline=True, fastmath=REORDERED, **OPTIONS)
 
 LOG2_E, LEAST, HALF, BIAS, MANTISSA = f32(math.log2(math.e)), f32(-126), f32(0.5), i32(127), i32(23)
@@ -61,7 +64,8 @@ def in_order(bits):
 
 @inlined
 def greatest(bits, width):
-    """Of the numbers with these bits. Integers, because LLVM vectorises no greatest of numbers that may be NaN."""
+    """Of the numbers with these bits. Integers, because LLVM vectorises no greatest of numbers that
+    may be NaN."""
     top = in_order(i32(bits[0]))
     for j in range(width):
         key = in_order(i32(bits[j]))

@@ -1,7 +1,8 @@
-"""Layers for S sets of weights at once: one batched product where a loop over samples would start S small ones.
+"""Layers for S sets of weights at once: one batched product where a loop over samples would start S
+small ones.
 
-Weights keep torch's layout behind a first axis of samples, [S, outputs, inputs], so that a slice of a stack is the
-weight of one sample without a copy. For inference only.
+Weights keep torch's layout behind a first axis of samples, [S, outputs, inputs], so that a slice of
+a stack is the weight of one sample without a copy. For inference only.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from .language_model import LanguageModel
 from .recurrent import Recurrent, State
 
 Direction = tuple[Tensor | None, ...]
-"""Stacked weights of one direction of one layer: torch's weight_ih, weight_hh, bias_ih, bias_hh (None is zero)."""
+"""Stacked weights of one direction of one layer: torch's weight_ih, weight_hh, bias_ih, bias_hh
+(None is zero)."""
 
 FEW_ROWS = 8
-"""Up to here `product` takes W·xᵀ, beyond x·Wᵀ. One thread, AVX2: [20, 512, 128] by one row 0.16 against 0.69 ms,
-[20, 10000, 200] by one row 7.4 against 26 ms, [20, 2048, 512] by five rows 9 against 14 ms, by twenty 77 against 59."""
+"""Up to here `product` takes W·xᵀ, beyond x·Wᵀ. One thread, AVX2: [20, 512, 128] by one row 0.16
+against 0.69 ms, [20, 10000, 200] by one row 7.4 against 26 ms, [20, 2048, 512] by five rows 9
+against 14 ms, by twenty 77 against 59."""
 
 
 def share(x: Tensor, samples: int) -> Tensor:
@@ -31,7 +34,8 @@ def share(x: Tensor, samples: int) -> Tensor:
 
 
 def on_tensors(change: Callable[..., Tensor], tree: Any, *others: Any) -> Any:
-    """The same nest of tuples, lists and dicts with every tensor changed; tensors at the same place go together."""
+    """The same nest of tuples, lists and dicts with every tensor changed; tensors at the same place
+    go together."""
     if isinstance(tree, Tensor):
         return change(tree, *others)
     if isinstance(tree, dict):
@@ -44,14 +48,16 @@ def on_tensors(change: Callable[..., Tensor], tree: Any, *others: Any) -> Any:
 
 
 def reorder(carry: Any, rows: Tensor) -> Any:
-    """The state with its rows taken in another order, some twice, some not at all: the step of a beam search."""
+    """The state with its rows taken in another order, some twice, some not at all: the step of a
+    beam search."""
     return on_tensors(lambda part: part.index_select(-2, rows), carry)
 
 
 def product(x: Tensor, w: Tensor, add: Tensor | None = None) -> Tensor:
     """x·Wᵀ + add for each sample: [S, rows, inputs] and [S, outputs, inputs] → [S, rows, outputs].
 
-    Rows must lie one behind the other in memory: columns of a few numbers make the same product 3 to 5 times slower.
+    Rows must lie one behind the other in memory: columns of a few numbers make the same product 3
+    to 5 times slower.
     """
     x = x.contiguous()
     if x.shape[1] > FEW_ROWS:
@@ -66,7 +72,8 @@ class StackedLinear:
         self.weight, self.bias = weight, None if bias is None else bias[:, None]
 
     def __call__(self, x: Tensor) -> Tensor:
-        """[S, …, inputs] → [S, …, outputs]; what `share` made is multiplied by all samples in one product."""
+        """[S, …, inputs] → [S, …, outputs]; what `share` made is multiplied by all samples in one
+        product."""
         samples, outputs, inputs = self.weight.shape
         if x.dim() < 2 or len(x) != samples or x.shape[-1] != inputs:
             raise LangevinError(f"expected [{samples}, …, {inputs}], got {tuple(x.shape)}; use share(x, S) to share x")
@@ -85,7 +92,8 @@ class StackedEmbedding:
         self.weight = weight
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """Tokens [rows, time] or [rows] shared by all samples, or [S, rows, time] of each → one more axis, features."""
+        """Tokens [rows, time] or [rows] shared by all samples, or [S, rows, time] of each → one
+        more axis, features."""
         samples, types, features = self.weight.shape
         if tokens.dim() < 3:
             return self.weight.index_select(1, tokens.flatten()).view(samples, *tokens.shape, features)
@@ -96,7 +104,8 @@ class StackedEmbedding:
 
 
 class StackedRecurrent:
-    """LSTM, GRU or tanh RNN layers, one way or both; `layers[number][direction]` holds stacked weights."""
+    """LSTM, GRU or tanh RNN layers, one way or both; `layers[number][direction]` holds stacked
+    weights."""
 
     def __init__(self, cell: str, layers: Sequence[Sequence[Direction]]) -> None:
         if cell not in STEPS:
@@ -108,11 +117,13 @@ class StackedRecurrent:
         self, x: Tensor, carry: Sequence[State] | None = None, lengths: Tensor | None = None, *,
         multiplied: bool = False,
     ) -> tuple[Tensor, list[State]]:
-        """[S, rows, time, inputs] → [S, rows, time, outputs] and each layer's state, [S, directions, rows, hidden].
+        """[S, rows, time, inputs] → [S, rows, time, outputs] and each layer's state, [S,
+        directions, rows, hidden].
 
-        With `lengths` [rows] a row ends there: outputs behind its end are zero, its state is that at its end, and the
-        backward direction begins at its end, so that a padded row gives what it gives alone. `multiplied`: x is already
-        W·x + b of the first layer, forward direction, and is not multiplied again.
+        With `lengths` [rows] a row ends there: outputs behind its end are zero, its state is that
+        at its end, and the backward direction begins at its end, so that a padded row gives what it
+        gives alone. `multiplied`: x is already W·x + b of the first layer, forward direction, and
+        is not multiplied again.
         """
         if x.dim() != 4 or len(x) != self.samples:
             raise LangevinError(f"expected [S, rows, time, inputs] with S = {self.samples}, got {tuple(x.shape)}")
@@ -151,7 +162,8 @@ class StackedRecurrent:
     def run(
         self, weights: tuple[Tensor, ...], inputs: Tensor, state: State, alive: Tensor | None, *, backward: bool
     ) -> tuple[Tensor, State]:
-        """One direction of one layer: [S, time, rows, gates] → [S, time, rows, hidden] and the last state.
+        """One direction of one layer: [S, time, rows, gates] → [S, time, rows, hidden] and the last
+        state.
 
         `alive` [time, rows, 1] says where a row has not ended: elsewhere its state stands still.
         """
@@ -162,17 +174,19 @@ class StackedRecurrent:
             after = step(inputs[:, t], u, c, state)
             if alive is not None:
                 state = tuple(torch.where(alive[t], new, old) for new, old in zip(after, state, strict=True))
-                out[t] = torch.where(alive[t], after[0], 0.0)  # not a product: padding may hold anything
+                # not a product: padding may hold anything
+                out[t] = torch.where(alive[t], after[0], 0.0)
             else:
                 state, out[t] = after, after[0]
         return torch.stack(out, 1), state
 
 
 class StackedLanguageModel:
-    """`LanguageModel` for S samples: tokens [rows, time] → logits [S, rows, time, vocabulary] and the state of each.
+    """`LanguageModel` for S samples: tokens [rows, time] → logits [S, rows, time, vocabulary] and
+    the state of each.
 
-    With no more types than features, what the first layer makes of each type is a table not larger than the weights
-    that it saves to read: a quarter of the memory traffic of a step of two layers.
+    With no more types than features, what the first layer makes of each type is a table not larger
+    than the weights that it saves to read: a quarter of the memory traffic of a step of two layers.
     """
 
     def __init__(self, model: LanguageModel, weights: Mapping[str, Tensor]) -> None:
@@ -193,7 +207,8 @@ class StackedLanguageModel:
 def with_biases(
     cell: str, w: Tensor | None, u: Tensor | None, b: Tensor | None, c: Tensor | None
 ) -> tuple[Tensor, ...]:
-    """Biases as [S, 1, gates]; for LSTM and RNN the two of torch act as one and are added here, once."""
+    """Biases as [S, 1, gates]; for LSTM and RNN the two of torch act as one and are added here,
+    once."""
     assert w is not None
     assert u is not None
     if b is None or c is None:

@@ -1,7 +1,8 @@
 """Any model under `torch.func.vmap`, its layers on the stacked kernels.
 
-torch has no batching rule for its LSTM, GRU and RNN, multiplies few rows by many matrices in the slow order, and copies
-stacks of embeddings. Here these layers run under vmap, and fast; all else of the model goes by torch's own rules.
+torch has no batching rule for its LSTM, GRU and RNN, multiplies few rows by many matrices in the
+slow order, and copies stacks of embeddings. Here these layers run under vmap, and fast; all else of
+the model goes by torch's own rules.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from .stacked import FEW_ROWS, StackedRecurrent, share
 
 
 def vmappable(model: nn.Module) -> nn.Module:
-    """A copy in evaluation mode that shares the weights and runs under vmap over them; for inference only."""
+    """A copy in evaluation mode that shares the weights and runs under vmap over them; for
+    inference only."""
     keep: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     twin = copy.deepcopy(model, keep).eval()
     for module in twin.modules():
@@ -30,7 +32,8 @@ def vmappable(model: nn.Module) -> nn.Module:
 
 
 class _Batched(torch.autograd.Function):
-    """`apply(kernel, tensors…)`: under vmap, `kernel` on the tensors with their samples on the first axis."""
+    """`apply(kernel, tensors…)`: under vmap, `kernel` on the tensors with their samples on the
+    first axis."""
 
     @staticmethod
     def forward(kernel: Callable[..., tuple[Tensor, ...]], *tensors: Tensor | None) -> tuple[Tensor, ...]:
@@ -69,8 +72,8 @@ class VmapLinear(nn.Linear):
 
 
 class VmapEmbedding(nn.Embedding):
-    """nn.Embedding by `index_select`: torch's rule copies all of a stack of matrices for every token. `max_norm`
-    changes weights on the way and stays with torch."""
+    """nn.Embedding by `index_select`: torch's rule copies all of a stack of matrices for every
+    token. `max_norm` changes weights on the way and stays with torch."""
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.weight.index_select(0, tokens.flatten()).view(*tokens.shape, -1)
@@ -100,7 +103,8 @@ class VmapRecurrent(Recurrent):
 
 
 class VmapRNN(nn.RNNBase):
-    """nn.LSTM, nn.GRU and the tanh nn.RNN with any number of layers; no projections, no packed sequences."""
+    """nn.LSTM, nn.GRU and the tanh nn.RNN with any number of layers; no projections, no packed
+    sequences."""
 
     def forward(self, x: Tensor, hx: Any = None) -> Any:
         if not isinstance(x, Tensor) or x.dim() != 3:

@@ -1,8 +1,9 @@
-"""Is a probability of 0.8 right in 8 of 10 cases? Scores of averaged predictions against what was true.
+"""Is a probability of 0.8 right in 8 of 10 cases? Scores of averaged predictions against what was
+true.
 
-`probabilities` is [items, classes], `labels` the true class of each item. Where only the answer counts, and for
-language models, where all classes do not fit in memory, `confidence` (the probability of the answer) and `correct`
-(whether it was right) are [items].
+`probabilities` is [items, classes], `labels` the true class of each item. Where only the answer
+counts, and for language models, where all classes do not fit in memory, `confidence` (the
+probability of the answer) and `correct` (whether it was right) are [items].
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from .uncertainty import check_classes
 
 
 def nll(log_probs: Tensor, labels: Tensor) -> float:
-    """−1/N Σ_i log p_i(y_i), in nats per item, from averaged log-probabilities (log of the mean, not mean of logs)."""
+    """−1/N Σ_i log p_i(y_i), in nats per item, from averaged log-probabilities (log of the mean,
+    not mean of logs)."""
     check_classes(labels, filled(log_probs))
     return -log_probs.double().gather(1, labels.long()[:, None]).mean().item()
 
 
 def brier(probabilities: Tensor, labels: Tensor) -> float:
-    """1/N Σ_i Σ_c (p_i(c) − [c = y_i])²: summed over classes, so from 0 to 2; for two classes twice the usual one."""
+    """1/N Σ_i Σ_c (p_i(c) − [c = y_i])²: summed over classes, so from 0 to 2; for two classes twice
+    the usual one."""
     p = probabilities.double()
     check_classes(labels, filled(p))
     true = p.gather(1, labels.long()[:, None])[:, 0]
@@ -31,7 +34,8 @@ def brier(probabilities: Tensor, labels: Tensor) -> float:
 
 
 def top_label(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """(confidence, correct): the largest probability of each item, and whether it was given to the true class."""
+    """(confidence, correct): the largest probability of each item, and whether it was given to the
+    true class."""
     check_classes(labels, filled(probabilities))
     confidence, label = probabilities.max(-1)
     return confidence, label == labels
@@ -85,7 +89,8 @@ def reliability(confidence: Tensor, correct: Tensor, bins: int = 15, *, equal_ma
 
 
 def ece(confidence: Tensor, correct: Tensor, bins: int = 15, *, equal_mass: bool = False) -> float:
-    """Expected calibration error of the answers: mean gap between confidence and accuracy over bins.
+    """Expected calibration error of the answers: mean gap between confidence and accuracy over
+    bins.
 
     Guo et al. 2017 with equal widths; equal mass (Nguyen & O'Connor 2015) has no nearly empty bins.
     """

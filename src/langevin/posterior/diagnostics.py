@@ -120,8 +120,8 @@ def normal_scores(draws: Array) -> Array:
 def r_hat_limit(chains: int, draws: int, predictions: int = 1, time: float = 1.0) -> float:
     """What the largest R̂ of so many predictions may be: 1.01, or more where draws are few.
 
-    Independent draws stray themselves: k = 2·chains sequences of length m have m·R̂² = m−1 + F, with
-    F = B/W of an F distribution on k−1 and k·(m−1) degrees of freedom, by ranks nearly so. The
+    Independent draws stray themselves: k = 2·chains sequences of length m have m·R̂² = m−1 + F,
+    with F = B/W of an F distribution on k−1 and k·(m−1) degrees of freedom, by ranks nearly so. The
     limit is the quantile that all predictions and both kinds of R̂ together pass in 1 − `ALARMS` of
     cases (Bonferroni). From some hundred draws of four chains on it is the 1.01 of the literature.
     Draws with correlation `time` τ stray by τ·F.

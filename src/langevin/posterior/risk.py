@@ -1,15 +1,17 @@
-"""Answer or hand over: thresholds on an uncertainty score, learned on validation data, with a promise that holds later.
+"""Answer or hand over: thresholds on an uncertainty score, learned on validation data, with a
+promise that holds later.
 
-An answer is accepted when its score is *below* the threshold (scores grow with uncertainty). Coverage is the share of
-accepted answers, risk the share of wrong ones among them.
+An answer is accepted when its score is *below* the threshold (scores grow with uncertainty).
+Coverage is the share of accepted answers, risk the share of wrong ones among them.
 
-The promise of `learn_threshold` comes from a union bound over a fixed grid of coverages. Why not fixed-sequence testing
-from the most certain answers outward, which needs no division by the size of the grid: its proof wants thresholds fixed
-before the scores are seen, or a risk that rises with the threshold (where it first crosses the target is then a fixed
-point). Scores of networks need not rank errors so well, and one unlucky error among the few most certain answers ends
-the sequence. The union bound also holds for all coverages at once, so that what is reachable can be told when the
-target is not. Why not SGR (Geifman & El-Yaniv 2017): it too divides the chance of failure, by the number of steps of a
-bisection over thresholds that presumes a rising risk.
+The promise of `learn_threshold` comes from a union bound over a fixed grid of coverages. Why not
+fixed-sequence testing from the most certain answers outward, which needs no division by the size of
+the grid: its proof wants thresholds fixed before the scores are seen, or a risk that rises with the
+threshold (where it first crosses the target is then a fixed point). Scores of networks need not
+rank errors so well, and one unlucky error among the few most certain answers ends the sequence. The
+union bound also holds for all coverages at once, so that what is reachable can be told when the
+target is not. Why not SGR (Geifman & El-Yaniv 2017): it too divides the chance of failure, by the
+number of steps of a bisection over thresholds that presumes a rising risk.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from .scores import Result
 from .uncertainty import ItemSummary, statistics_of, uncertainty_score
 
 COVERAGES = tuple(k / 10 for k in range(1, 11))
-"""The coverages that `learn_threshold` tries, fixed before the labels are seen. A finer grid finds more coverage on
-thousands of validation items, a coarser one on hundreds."""
+"""The coverages that `learn_threshold` tries, fixed before the labels are seen. A finer grid finds
+more coverage on thousands of validation items, a coarser one on hundreds."""
 
 Point = tuple[float, int, int]
 """Threshold, accepted answers, errors among them."""
@@ -37,7 +39,8 @@ Point = tuple[float, int, int]
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """Coverage and risk at every threshold that makes a difference, from the most certain answers outward."""
+    """Coverage and risk at every threshold that makes a difference, from the most certain answers
+    outward."""
 
     score: Tensor
     """The largest accepted score; answers of the same score come in together."""
@@ -46,7 +49,8 @@ class RiskCoverage:
 
     @property
     def aurc(self) -> float:
-        """Area under the curve, Σ_k (coverage_k − coverage_{k−1})·risk_k: without ties the mean risk over 1..N answers.
+        """Area under the curve, Σ_k (coverage_k − coverage_{k−1})·risk_k: without ties the mean
+        risk over 1..N answers.
 
         A constant score gives the error of all answers, as does random order on average.
         """
@@ -64,9 +68,11 @@ def risk_coverage(scores: Tensor, correct: Tensor) -> RiskCoverage:
 
 
 def best_statistic(predictive: ItemSummary, labels: Tensor) -> tuple[str, dict[str, float]]:
-    """The statistic whose ranking has the least area under the risk-coverage curve, and the area of each.
+    """The statistic whose ranking has the least area under the risk-coverage curve, and the area of
+    each.
 
-    To learn a threshold for the winner on the same data, pass the number of areas as `comparisons` to
+    To learn a threshold for the winner on the same data, pass the number of areas as `comparisons`
+    to
     `learn_threshold`.
     """
     correct = predictive.label == labels.to(predictive.label)
@@ -83,8 +89,8 @@ class DecisionRule(Result):
     threshold: float
     """Scores below it are accepted; infinity accepts every answer."""
     target: str
-    """"risk" (at most `value`, with `confidence`), "coverage" (about `value`) or "cost" (of an error, in persons); the
-    last two promise nothing about errors."""
+    """"risk" (at most `value`, with `confidence`), "coverage" (about `value`) or "cost" (of an
+    error, in persons); the last two promise nothing about errors."""
     value: float
     confidence: float | None
     items: int
@@ -135,16 +141,19 @@ def learn_threshold(
     scores: Tensor, correct: Tensor, *, risk: float = 0.05, confidence: float = 0.95, statistic: str = "entropy",
     comparisons: int = 1,
 ) -> DecisionRule:
-    """The largest threshold whose risk on new data is at most `risk`, except with probability 1 − confidence.
+    """The largest threshold whose risk on new data is at most `risk`, except with probability 1 −
+    confidence.
 
-    Method: Bonferroni (union bound) over a fixed grid of J coverages with exact binomial tests. For coverage c the
-    threshold is t = the (k+1)-th smallest score, k = ⌊cN⌋, and the answers strictly below t are accepted. Given t they
-    are independent draws from all answers below t, so their errors are Binomial(n, R(t)) exactly, ties or not, and
-    P(R(t) > risk and P(Bin(n, risk) ≤ errors) ≤ δ) ≤ δ. With δ = (1 − confidence)/(J·comparisons) at each of the J
-    points all the promises hold together, so the largest coverage that passes may be taken.
+    Method: Bonferroni (union bound) over a fixed grid of J coverages with exact binomial tests. For
+    coverage c the threshold is t = the (k+1)-th smallest score, k = ⌊cN⌋, and the answers strictly
+    below t are accepted. Given t they are independent draws from all answers below t, so their
+    errors are Binomial(n, R(t)) exactly, ties or not, and P(R(t) > risk and P(Bin(n, risk) ≤
+    errors) ≤ δ) ≤ δ. With δ = (1 − confidence)/(J·comparisons) at each of the J points all the
+    promises hold together, so the largest coverage that passes may be taken.
 
-    The promise is about answers drawn as the validation items were, independently: validation data that chose the
-    model, or tokens of one text, weaken it. `comparisons` is how many statistics were compared on these data.
+    The promise is about answers drawn as the validation items were, independently: validation data
+    that chose the model, or tokens of one text, weaken it. `comparisons` is how many statistics
+    were compared on these data.
     """
     s, right = finite_pairs(scores, correct)
     check_share("risk", risk)
@@ -167,7 +176,8 @@ def learn_threshold(
 
 
 def least_bound(points: list[Point], delta: float) -> tuple[float, int, int]:
-    """The smallest upper bound of the risk over the grid, with the numbers of accepted answers and errors there."""
+    """The smallest upper bound of the risk over the grid, with the numbers of accepted answers and
+    errors there."""
     bound, at = 1.0, points[-1]
     for point in reversed(points):
         if binomial_cdf(point[2], point[1], bound) < delta:  # only then is its bound smaller
@@ -178,15 +188,18 @@ def least_bound(points: list[Point], delta: float) -> tuple[float, int, int]:
 def threshold_at_coverage(
     scores: Tensor, correct: Tensor, *, coverage: float = 0.9, statistic: str = "entropy"
 ) -> DecisionRule:
-    """The threshold that accepts at least this share of the validation answers, and as few more as ties allow.
+    """The threshold that accepts at least this share of the validation answers, and as few more as
+    ties allow.
 
-    The rule tells the coverage and risk realised on validation; it promises nothing about either on new data.
+    The rule tells the coverage and risk realised on validation; it promises nothing about either on
+    new data.
     """
     s, right = finite_pairs(scores, correct)
     if not 0 < coverage <= 1:
         raise LangevinError(f"coverage must be above 0 and at most 1, got {coverage:g}")
     ordered = s.sort().values
-    rank = max(1, math.ceil(coverage * len(s) - 1e-9))  # 0.07 · 100 is a little above 7 in floating point
+    # 0.07 · 100 is a little above 7 in floating point
+    rank = max(1, math.ceil(coverage * len(s) - 1e-9))
     last = ordered[rank - 1]
     above = ordered[ordered > last]
     threshold = float(above[0]) if len(above) else math.inf
@@ -223,9 +236,11 @@ def threshold_at_cost(
 
 
 def grid(scores: Tensor, right: Tensor) -> list[Point]:
-    """(threshold, accepted, errors) at each of COVERAGES, outward; the ranks looked at depend on N alone.
+    """(threshold, accepted, errors) at each of COVERAGES, outward; the ranks looked at depend on N
+    alone.
 
-    Ties may leave fewer accepted than asked, even none: such a point can promise nothing and still counts in J.
+    Ties may leave fewer accepted than asked, even none: such a point can promise nothing and still
+    counts in J.
     """
     total = len(scores)
     ordered, order = scores.sort()
@@ -239,7 +254,8 @@ def grid(scores: Tensor, right: Tensor) -> list[Point]:
 
 
 def binomial_cdf(successes: int, trials: int, p: float) -> float:
-    """P(X ≤ k) for X ~ Binomial(n, p) = Σ_{i≤k} exp(log C(n,i) + i log p + (n−i) log(1−p)), summed in log space."""
+    """P(X ≤ k) for X ~ Binomial(n, p) = Σ_{i≤k} exp(log C(n,i) + i log p + (n−i) log(1−p)), summed
+    in log space."""
     if successes >= trials or p <= 0:
         return 1.0
     return binomial_tail(log_choose(successes, trials), trials, p)
@@ -260,7 +276,8 @@ def binomial_tail(choose: Tensor, trials: int, p: float) -> float:
 
 
 def risk_upper_bound(errors: int, trials: int, delta: float) -> float:
-    """Clopper–Pearson: the p at which P(Bin(trials, p) ≤ errors) = δ; the true risk is below, except with chance δ."""
+    """Clopper–Pearson: the p at which P(Bin(trials, p) ≤ errors) = δ; the true risk is below,
+    except with chance δ."""
     if errors >= trials:
         return 1.0
     choose, low, high = log_choose(errors, trials), errors / trials, 1.0

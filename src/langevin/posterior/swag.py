@@ -1,4 +1,5 @@
-"""One network in the middle of the samples: the mean of their weights (SWA), at the price of a single sample."""
+"""One network in the middle of the samples: the mean of their weights (SWA), at the price of a
+single sample."""
 
 from __future__ import annotations
 
@@ -12,10 +13,12 @@ from ..store.samples import Sample
 
 
 def weight_average(samples: Sequence[Sample]) -> dict[str, Tensor]:
-    """θ̄ = 1/S Σ θ_s, summed in float64; what is not a floating-point number is taken from the last sample.
+    """θ̄ = 1/S Σ θ_s, summed in float64; what is not a floating-point number is taken from the last
+    sample.
 
-    A mean of weights, not of predictions: p(y|x, θ̄) is near 1/S Σ p(y|x, θ_s) only where the samples lie in one valley
-    of the loss. Those of different chains do not (hidden units are in another order), so they are refused.
+    A mean of weights, not of predictions: p(y|x, θ̄) is near 1/S Σ p(y|x, θ_s) only where the
+    samples lie in one valley of the loss. Those of different chains do not (hidden units are in
+    another order), so they are refused.
     """
     if not samples:
         raise LangevinError("an average of weights needs at least one sample, got none")

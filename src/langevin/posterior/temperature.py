@@ -1,6 +1,7 @@
 """The temperature that a chain has, to hold against the one that was injected.
 
-At temperature T the law of the weights is exp(−U/T), U = N·(mean negative log-likelihood) + ‖θ‖²/(2σ²).
+At temperature T the law of the weights is exp(−U/T), U = N·(mean negative log-likelihood) +
+‖θ‖²/(2σ²).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Estimate:
 
 
 def virial(theta: Tensor, grad: Tensor, *, num_data: float, prior_var: float | None) -> float:
-    """θ·∇U = N·θ·ḡ + ‖θ‖²/σ², for the gradient ḡ of the mean negative log-likelihood; None is a flat prior.
+    """θ·∇U = N·θ·ḡ + ‖θ‖²/σ², for the gradient ḡ of the mean negative log-likelihood; None is a
+    flat prior.
 
     θ is counted from the mean of its prior.
     """
@@ -35,10 +37,11 @@ def virial(theta: Tensor, grad: Tensor, *, num_data: float, prior_var: float | N
 def configurational_temperature(virials: Array, dimensions: int) -> Estimate:
     """T = ⟨θ·∇U⟩/d over draws [chains, draws] of the virial of d weights.
 
-    Integrating by parts, E[θ·∇U] = d·T for every U that confines θ, whatever its shape or centre. So it holds for
-    all weights together and for each layer alone. It fails where U does not confine: with a flat prior, directions
-    that the data leave flat give 0 instead of T and nothing is normalised. The draws have to cover exp(−U/T): a run
-    too short to spread that far reads colder. An unbiased estimate of ḡ keeps the mean and widens the error.
+    Integrating by parts, E[θ·∇U] = d·T for every U that confines θ, whatever its shape or centre.
+    So it holds for all weights together and for each layer alone. It fails where U does not
+    confine: with a flat prior, directions that the data leave flat give 0 instead of T and nothing
+    is normalised. The draws have to cover exp(−U/T): a run too short to spread that far reads
+    colder. An unbiased estimate of ḡ keeps the mean and widens the error.
 
     The error is the spread over √ESS, as consecutive draws depend on each other.
     """
@@ -53,9 +56,9 @@ def kinetic_temperature(
 ) -> Estimate:
     """T = (1 − α/2)·⟨m²/G⟩·N/lr over the weights of one tensor (G = 1 without a preconditioner).
 
-    m carries the learning rate, so that its law at temperature T is N(0, lr·G·T/N). It is read half a step after the
-    positions, 1/(1 − α/2) too warm for friction α, which the first factor undoes. The error, T·√(2/d), takes the
-    momenta of the d weights for independent.
+    m carries the learning rate, so that its law at temperature T is N(0, lr·G·T/N). It is read half
+    a step after the positions, 1/(1 − α/2) too warm for friction α, which the first factor undoes.
+    The error, T·√(2/d), takes the momenta of the d weights for independent.
     """
     squares = momentum.detach().double().square()
     if gain is not None:
@@ -66,7 +69,8 @@ def kinetic_temperature(
 
 
 def pooled(parts: list[tuple[Estimate, int]]) -> Estimate:
-    """One temperature from those of several independent tensors, weighted by their numbers of weights."""
+    """One temperature from those of several independent tensors, weighted by their numbers of
+    weights."""
     total = sum(size for _, size in parts)
     value = sum(part.value * size for part, size in parts) / total
     return Estimate(value, math.sqrt(sum((part.error * size) ** 2 for part, size in parts)) / total)

@@ -57,7 +57,8 @@ def block_length(predictions: Array) -> int:
     """The correlation time of ranks around their straight trend, as far as blocks suffice.
 
     From the first lag as of an AR(1) process, corrected by how much taking out a line lowers it:
-    E r₁ ≈ ρ − (2 + 4ρ)/n. Ranks of a strictly monotone series are a line: nothing is left, length 1.
+    E r₁ ≈ ρ − (2 + 4ρ)/n. Ranks of a strictly monotone series are a line: nothing is left, length
+    1.
     """
     _, chains, draws = predictions.shape
     rest = without_line(ranked(predictions))

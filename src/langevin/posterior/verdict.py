@@ -9,7 +9,8 @@ from .diagnostics import FEWEST, draws_needed, r_hat_limit
 from .trend import ALARM
 
 HOT = 1.5
-"""Measured over injected temperature from which a chain is too hot; its inverse for the opposite."""
+"""Measured over injected temperature from which a chain is too hot; its inverse for the
+opposite."""
 SURE = 3.0
 """Standard errors by which a temperature must differ."""
 CLIPPED = 0.1

@@ -23,7 +23,8 @@ WIDEST, LONGEST = 1000, 1000
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One finished caption: its words without the end word, and log p of each, the end word last."""
+    """One finished caption: its words without the end word, and log p of each, the end word
+    last."""
 
     tokens: tuple[int, ...]
     log_probs: tuple[float, ...]

@@ -110,7 +110,8 @@ def scores_of(task: Task, models: Sequence[nn.Module], split: str) -> Scores:
 
 @torch.no_grad()
 def answers(task: Task, models: Sequence[nn.Module], split: str) -> tuple[Tensor, Tensor, list[float]]:
-    """Probability of the most probable class under the average, whether it was the observed one, of every item.
+    """Probability of the most probable class under the average, whether it was the observed one, of
+    every item.
 
     Also the seconds that an item took, of every batch.
     """

@@ -1,4 +1,5 @@
-"""Diagnosis of one or several chains on disk: mixing, distance, temperature, and a verdict in words."""
+"""Diagnosis of one or several chains on disk: mixing, distance, temperature, and a verdict in
+words."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ LAGS = 10
 REMEMBERED = 5.0
 """Momenta of friction α hold less than a hundredth of what they held REMEMBERED/α steps before."""
 MOVED = 0.01
-"""Relative change of learning rate or temperature in that time from which a kinetic temperature is not trusted."""
+"""Relative change of learning rate or temperature in that time from which a kinetic temperature is
+not trusted."""
 
 
 def diagnose_runs(
@@ -160,7 +162,8 @@ def layers_of(draws: Draws) -> dict[str, LayerMixing]:
 
 
 def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients, pace: Pace) -> list[TemperatureReading]:
-    """Configurational over the draws, and kinetic from the last checkpoints where the sampler has momenta.
+    """Configurational over the draws, and kinetic from the last checkpoints where the sampler has
+    momenta.
 
     The configurational one is not trusted under a flat prior, which does not confine the weights.
     """
@@ -184,9 +187,11 @@ def temperatures(chains: list[RunFolder], draws: Draws, gradients: Gradients, pa
 
 
 def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> TemperatureReading | None:
-    """The kinetic temperature in the last step of a chain; None without momenta or at a learning rate of 0.
+    """The kinetic temperature in the last step of a chain; None without momenta or at a learning
+    rate of 0.
 
-    Momenta carry the rates of the steps that made them: not trusted where rate or temperature moved meanwhile.
+    Momenta carry the rates of the steps that made them: not trusted where rate or temperature moved
+    meanwhile.
     """
     loaded = chain.load_checkpoint()
     if loaded is None:
@@ -215,7 +220,8 @@ def checkpoint_kinetic(chain: RunFolder, pace: Pace) -> TemperatureReading | Non
 
 
 def moved(pace: Pace, step: int, friction: float) -> bool:
-    """Whether learning rate or temperature changed in the last steps before `step`, those that momenta remember."""
+    """Whether learning rate or temperature changed in the last steps before `step`, those that
+    momenta remember."""
     first = max(0, step - math.ceil(REMEMBERED / friction)) if friction > 0 else 0
     curves = [[at(number) for number in range(first, step)] for at in (pace.lr_at, pace.temperature_at)]
     return any(max(curve) - min(curve) > MOVED * max(curve) for curve in curves)

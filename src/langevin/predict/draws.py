@@ -1,4 +1,5 @@
-"""Samples of chains on disk → arrays [chains, draws] of what they predict, where they are and how far they went."""
+"""Samples of chains on disk → arrays [chains, draws] of what they predict, where they are and how
+far they went."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ HELD_OUT = "held-out log-likelihood"
 
 @dataclass(frozen=True)
 class Draws:
-    """All arrays begin with [chains, draws]; chains are cut to their last draws, as many as the shortest has."""
+    """All arrays begin with [chains, draws]; chains are cut to their last draws, as many as the
+    shortest has."""
 
     steps: Array
     temperature: Array
@@ -55,7 +57,8 @@ class Draws:
 
 @dataclass(frozen=True)
 class Gradients:
-    """Which training batches make the gradient of a sample: `batches` of them, or all (None); 0 for no gradient."""
+    """Which training batches make the gradient of a sample: `batches` of them, or all (None); 0 for
+    no gradient."""
 
     batches: int | None
     prior_var: float | None
@@ -112,10 +115,12 @@ def places(model: nn.Module, before: dict[str, torch.Tensor]) -> dict[str, Any]:
 
 
 def layer_virials(task: Task, model: nn.Module, gradients: Gradients, draw: int) -> dict[str, float]:
-    """θ·∇U of each layer, with the gradient of all training batches, or of some that differ from draw to draw.
+    """θ·∇U of each layer, with the gradient of all training batches, or of some that differ from
+    draw to draw.
 
-    It is the force that moved the chain: with dropout on and, where state is carried, cut at the window. A cut gradient
-    is not quite the slope of a potential, so that T is then an approximation (7 % off in θ·∇U for a small LSTM).
+    It is the force that moved the chain: with dropout on and, where state is carried, cut at the
+    window. A cut gradient is not quite the slope of a potential, so that T is then an approximation
+    (7 % off in θ·∇U for a small LSTM).
     """
     if gradients.batches == 0:
         return {}
@@ -136,10 +141,11 @@ def layer_virials(task: Task, model: nn.Module, gradients: Gradients, draw: int)
 
 
 def batch_losses(task: Task, model: nn.Module, batches: int | None, draw: int) -> Iterator[torch.Tensor]:
-    """Losses of a whole epoch, its state carried along; or of single batches, each after one that warms up its state.
+    """Losses of a whole epoch, its state carried along; or of single batches, each after one that
+    warms up its state.
 
-    The single ones are evenly spaced, from a start that moves on by the golden ratio with every draw, so that all
-    draws together see the whole epoch.
+    The single ones are evenly spaced, from a start that moves on by the golden ratio with every
+    draw, so that all draws together see the whole epoch.
     """
     total = task.batches_per_epoch
     if batches is None or batches >= total:
@@ -177,7 +183,8 @@ def assemble(rows: list[list[dict[str, Any]]], sizes: dict[str, int]) -> Draws:
 
 
 def to_inference_data(draws: Draws, about: dict[str, Any] | None = None) -> Any:
-    """ArviZ's `InferenceData`: projections of the layers as posterior, probes as log-likelihood, the rest as stats."""
+    """ArviZ's `InferenceData`: projections of the layers as posterior, probes as log-likelihood,
+    the rest as stats."""
     named = {name.replace("/", "_"): value for name, value in draws.projections.items()}
     return load_arviz().from_dict(
         posterior=named, log_likelihood={"probes": draws.probes},

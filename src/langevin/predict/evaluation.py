@@ -1,4 +1,5 @@
-"""Samples of a run → how well they foresee a split, each alone, averaged, and against each other."""
+"""Samples of a run → how well they foresee a split, each alone, averaged, and against each
+other."""
 
 from __future__ import annotations
 

@@ -158,7 +158,8 @@ def read_windows(
 
 
 def surprise_and_disagreement(pool: Pool, tokens: Tensor) -> Tensor:
-    """−log p̄ of each token, mutual information between members and within samples, [3, rows, n]."""
+    """−log p̄ of each token, mutual information between members and within samples, [3, rows,
+    n]."""
     log_p = pool.foresee_along(tokens)
     said = mixture(log_p, pool.read_with, pool.sizes)
     observed = log_p.gather(-1, tokens.expand(len(log_p), -1, -1)[..., None])[..., 0]

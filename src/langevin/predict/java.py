@@ -1,4 +1,5 @@
-"""COCO's two Java programs, Stanford's PTB tokeniser and METEOR, as processes that end whatever happens."""
+"""COCO's two Java programs, Stanford's PTB tokeniser and METEOR, as processes that end whatever
+happens."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Lines = list[list[str]]
 """Per image a list of captions, words separated by single spaces."""
 
 JAVA_SECONDS = 1800.0
-"""After so long without an answer Java is taken to hang. A thousand images take it less than a minute."""
+"""After so long without an answer Java is taken to hang. A thousand images take it less than a
+minute."""
 
 
 class JavaFailed(Exception):
@@ -27,8 +29,8 @@ class JavaFailed(Exception):
 def ptb_tokens(captions: Sequence[Sequence[str]], marks: frozenset[str]) -> Lines:
     """COCO's tokeniser: the same program and options as its Python wrapper.
 
-    The wrapper puts a temporary file into the installed package and does not look whether Java failed; here the text
-    goes through a pipe, and as many lines must come back as went in.
+    The wrapper puts a temporary file into the installed package and does not look whether Java
+    failed; here the text goes through a pipe, and as many lines must come back as went in.
     """
     folder = folder_of("tokenizer.ptbtokenizer")
     lines = [" ".join(line.split()) for image in captions for line in image]
@@ -84,7 +86,8 @@ def java(options: list[str], folder: Path | None = None) -> Iterator[Any]:
     found = shutil.which("java")
     if found is None:
         raise JavaFailed("there is no `java` on the PATH")
-    command = [str(Path(found).absolute()), *options]  # the PATH may hold a relative folder, and `folder` is another
+    # the PATH may hold a relative folder, and `folder` is another
+    command = [str(Path(found).absolute()), *options]
     try:
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -104,10 +107,11 @@ def java(options: list[str], folder: Path | None = None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def wrapped(scorer: Any, process: Any) -> Iterator[Any]:
-    """COCO's wrapper around a process of ours; by itself it starts one and cannot be collected when that fails.
+    """COCO's wrapper around a process of ours; by itself it starts one and cannot be collected when
+    that fails.
 
-    It keeps its lock when scoring fails and waits for it when it is collected: without the release a failure would
-    hang.
+    It keeps its lock when scoring fails and waits for it when it is collected: without the release
+    a failure would hang.
     """
     meteor = scorer.__new__(scorer)
     meteor.meteor_p, meteor.lock = process, threading.Lock()
@@ -119,7 +123,8 @@ def wrapped(scorer: Any, process: Any) -> Iterator[Any]:
 
 
 def kill(process: Any) -> None:
-    """The process and those it started, which would keep its pipes open: `java` may be a script around the real one."""
+    """The process and those it started, which would keep its pipes open: `java` may be a script
+    around the real one."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 

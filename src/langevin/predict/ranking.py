@@ -71,10 +71,11 @@ def predict(
     slices: list[Slice], classes: int, model: nn.Module, samples: Sequence[Sample],
     progress: Progress = SILENT, dtype: torch.dtype = torch.float32,
 ) -> Predictions:
-    """All samples over all slices, block by block: weights of one sample in memory, one recurrent state of each.
+    """All samples over all slices, block by block: weights of one sample in memory, one recurrent
+    state of each.
 
-    A block holds the averaged probabilities of as many items as fit, so that even with 10,000 classes each sample is
-    loaded only some times.
+    A block holds the averaged probabilities of as many items as fit, so that even with 10,000
+    classes each sample is loaded only some times.
     """
     blocks = list(blocks_of(slices, BLOCK // classes))
     advance = progress.begin(len(blocks) * len(samples))

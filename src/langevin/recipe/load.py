@@ -29,7 +29,8 @@ MACHINE_KEYS = ("accumulate", "device", "threads", "checkpoint_minutes")
 GONE: dict[str, dict[str, Any]] = {
     "model": {"dropconnect": 0.0}, "run": {"temperature_ramp": 0.0, "poly_offset": 1.0, "poly_power": 0.55},
 }
-"""Keys that recipes once had, and their defaults: runs wrote their whole recipe, so those of that time name them."""
+"""Keys that recipes once had, and their defaults: runs wrote their whole recipe, so those of that
+time name them."""
 
 
 class Recipe(Table):
@@ -76,7 +77,8 @@ class Recipe(Table):
 
 
 def without_gone(values: dict[str, Any]) -> dict[str, Any]:
-    """Recipe tables without the keys that did nothing at their defaults; any other value asks for what is not there."""
+    """Recipe tables without the keys that did nothing at their defaults; any other value asks for
+    what is not there."""
     for table, keys in GONE.items():
         content = values.get(table)
         if not isinstance(content, dict):
@@ -90,7 +92,8 @@ def without_gone(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def toml_value(value: Any) -> str:
-    """As JSON writes it, but for the signs that TOML wants otherwise: no surrogate pairs, and DEL escaped."""
+    """As JSON writes it, but for the signs that TOML wants otherwise: no surrogate pairs, and DEL
+    escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -107,7 +110,8 @@ def shipped() -> dict[str, Path]:
 
 
 def load_recipe(name_or_path: str | Path | None, overrides: Iterable[str] = ()) -> Recipe:
-    """Read a recipe (a shipped name or a TOML file; None: the defaults) and apply `key=value` overrides."""
+    """Read a recipe (a shipped name or a TOML file; None: the defaults) and apply `key=value`
+    overrides."""
     values: dict[str, Any] = {}
     if name_or_path is not None:
         path = shipped().get(str(name_or_path), Path(name_or_path))
@@ -149,7 +153,8 @@ def tables_of(raw: bytes, source: Path) -> dict[str, Any]:
 
 
 def apply_override(values: dict[str, Any], override: str) -> tuple[str | None, str]:
-    """`epochs=4`, `sampler.lr=0.1`, `cell=gru`: values as in TOML, bare words as strings, 'none' removes a key.
+    """`epochs=4`, `sampler.lr=0.1`, `cell=gru`: values as in TOML, bare words as strings, 'none'
+    removes a key.
 
     Returns the table and the key.
     """
@@ -169,7 +174,8 @@ def apply_override(values: dict[str, Any], override: str) -> tuple[str | None, s
 
 
 def locate(key: str) -> tuple[str | None, str]:
-    """The table that a key belongs to. Names are unique across tables, so the table may be left out."""
+    """The table that a key belongs to. Names are unique across tables, so the table may be left
+    out."""
     table, dot, name = key.rpartition(".")
     for candidate, classes in TABLES.items():
         if (table in ("", candidate)) and any(name in cls.model_fields for cls in classes):
@@ -188,7 +194,8 @@ def validate(values: dict[str, Any]) -> Recipe:
     try:
         return Recipe.model_validate(values)
     except ValidationError as error:
-        problems = dict.fromkeys(explain_setting(problem) for problem in error.errors())  # each once
+        # each once
+        problems = dict.fromkeys(explain_setting(problem) for problem in error.errors())
         raise LangevinError("\n".join(problems)) from None
 
 
@@ -202,7 +209,8 @@ def explain_setting(problem: Any) -> str:
         return f"unknown recipe key {where!r}{nearest(name, all_keys())}"
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
-    if problem["loc"][:2] == ("sampler", "temperature"):  # may be of several kinds, and pydantic complains of each
+    # may be of several kinds, and pydantic complains of each
+    if problem["loc"][:2] == ("sampler", "temperature"):
         if problem["input"] == "auto":
             return ("temperature = 'auto' is gone, it did no better than a fixed number: set one; 0.1 for characters, "
                     "0.05 for words, 0.01 for sentences of a few thousand, 0 for no noise")

@@ -1,4 +1,5 @@
-"""Learning rate, temperature and due samples as functions of the step alone, so that a resumed run agrees."""
+"""Learning rate, temperature and due samples as functions of the step alone, so that a resumed run
+agrees."""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ class Pace:
         return round(round(passed / self.interval) * self.interval) == passed
 
     def _on_plateau_grid(self, step: int) -> bool:
-        """After 1, 1.25, 1.25² … epochs, whatever the budget: a longer run validates at the same steps."""
+        """After 1, 1.25, 1.25² … epochs, whatever the budget: a longer run validates at the same
+        steps."""
         if step < self.steps_per_epoch:
             return False
         power = round(math.log(step / self.steps_per_epoch, GROWTH))

@@ -74,7 +74,8 @@ class SentenceData(Table):
     @field_validator("vectors", "encoder")
     @classmethod
     def _found_from_anywhere(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
-        """What lies on disk is named by its whole path: commands may be given in another folder than the training."""
+        """What lies on disk is named by its whole path: commands may be given in another folder
+        than the training."""
         if isinstance(value, tuple):
             return tuple(whole_path(each) for each in value)
         return whole_path(value) if value else value

@@ -58,7 +58,8 @@ class Model(Table):
     forget_bias: float = Field(1.0, description="of the LSTM, at first")
 
     def recurrent_weights(self) -> int:
-        """How many there are at least, in one direction: [gates·hidden, inputs + hidden] a layer."""
+        """How many there are at least, in one direction: [gates·hidden, inputs + hidden] a
+        layer."""
         inputs = [self.embed or self.hidden, *[self.hidden] * (self.layers - 1)]
         return GATES[self.cell] * self.hidden * sum(width + self.hidden for width in inputs)
 
@@ -109,7 +110,8 @@ class SamplerSettings(Table):
         return self
 
     def resolved(self, num_data: float) -> tuple[str, dict[str, Any]]:
-        """Name of the sampler and the settings to build it with; an optimiser becomes its sampler at T = 0."""
+        """Name of the sampler and the settings to build it with; an optimiser becomes its sampler
+        at T = 0."""
         settings = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
         if isinstance(self.temperature, str):
             settings["temperature"] = float(self.temperature.removesuffix("/N")) / num_data

@@ -10,7 +10,8 @@ from .terminal import table
 
 
 def chains_table(folder: RunFolder) -> Group:
-    """One row for each chain: seed, state, steps, samples, validation scores of the last sample and of its average."""
+    """One row for each chain: seed, state, steps, samples, validation scores of the last sample and
+    of its average."""
     rows, score = [], folder.recipe.data.score
     for chain in folder.chains:
         progress = chain.progress()

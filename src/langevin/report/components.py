@@ -1,4 +1,5 @@
-"""Parts of an HTML page. Text is escaped unless it was made here; figures are drawn into the page itself."""
+"""Parts of an HTML page. Text is escaped unless it was made here; figures are drawn into the page
+itself."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Html(str):
 
 
 def element(name: str, *children: str, **attributes: str | None) -> Html:
-    """An element. `class_` is the attribute class, `http_equiv` is http-equiv; None leaves an attribute out."""
+    """An element. `class_` is the attribute class, `http_equiv` is http-equiv; None leaves an
+    attribute out."""
     named = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
     opening = "".join(f' {key}="{escape(value)}"' for key, value in named.items())
     if name in VOID:
@@ -46,7 +48,8 @@ def parts(*pieces: str) -> Html:
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: bool = False) -> Html:
-    """A table with a caption; the first column names the rows, numbers stand right and words left."""
+    """A table with a caption; the first column names the rows, numbers stand right and words
+    left."""
     head = element("tr", *(element("th", column, scope="col") for column in columns))
     body = [
         element("tr", element("th", first, scope="row"), *(element("td", c, class_=kind(c)) for c in cells))
@@ -88,7 +91,8 @@ def name_of(title: str) -> str:
 
 
 def figure(draw: Callable[[Axes], None], says: str, size: tuple[float, float] = (6.4, 3.8)) -> Html:
-    """A figure as SVG inside the page; `says` stands below it and is what a screen reader reads instead."""
+    """A figure as SVG inside the page; `says` stands below it and is what a screen reader reads
+    instead."""
     picture = base64.b64encode(drawn(draw, size)).decode()
     image = element("img", src=f"data:image/svg+xml;base64,{picture}", alt=f"Figure: {says}")
     return element("figure", image, element("figcaption", says))
@@ -110,7 +114,8 @@ def drawn(draw: Callable[[Axes], None], size: tuple[float, float]) -> bytes:
 
 
 def shaded(token: str, share: float, tells: str) -> Html:
-    """A piece of text on a colour as strong as `share` (0 to 1); `tells` appears when one points at it."""
+    """A piece of text on a colour as strong as `share` (0 to 1); `tells` appears when one points at
+    it."""
     return element("span", token, style=f"--share:{min(max(share, 0.0), 1.0):.2f}", title=tells, class_="token")
 
 

@@ -2,7 +2,8 @@
 
     save_figure(path, lambda axes: draw_reliability(axes, {"average": bins}))
 
-Colours are those of Okabe and Ito, told apart with any colour vision; lines differ in dashes and markers too.
+Colours are those of Okabe and Ito, told apart with any colour vision; lines differ in dashes and
+markers too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ Line = tuple[Sequence[float], Sequence[float]]
 
 
 def save_figure(path: Path, *panels: Callable[[Axes], None], size: tuple[float, float] = (5.0, 3.8)) -> None:
-    """Draw each panel on fresh axes, side by side, and write them; the suffix says the format, `size` is in inches."""
+    """Draw each panel on fresh axes, side by side, and write them; the suffix says the format,
+    `size` is in inches."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -70,7 +72,8 @@ def refuse_figure(path: Path | None, *, overwrite: bool) -> None:
 
 
 def draw_reliability(axes: Axes, methods: Mapping[str, Reliability]) -> None:
-    """Accuracy against confidence per bin, for several methods; on the diagonal a model means what it says.
+    """Accuracy against confidence per bin, for several methods; on the diagonal a model means what
+    it says.
 
     The area of a marker grows with the share of the answers that its bin holds.
     """
@@ -87,7 +90,8 @@ def draw_reliability(axes: Axes, methods: Mapping[str, Reliability]) -> None:
 
 
 def draw_risk_coverage(axes: Axes, methods: Mapping[str, RiskCoverage], target: float | None = None) -> None:
-    """Error among the accepted answers against the share that is accepted; a target is a horizontal line."""
+    """Error among the accepted answers against the share that is accepted; a target is a horizontal
+    line."""
     some(methods, "methods")
     for at, (name, curve) in enumerate(methods.items()):
         axes.plot((100 * curve.coverage).tolist(), (100 * curve.risk).tolist(), **style(at), linewidth=1.5,
@@ -102,7 +106,8 @@ def draw_risk_coverage(axes: Axes, methods: Mapping[str, RiskCoverage], target: 
 def draw_learning_curves(
     axes: Axes, curves: Mapping[str, Line], burn_in: float | None = None, score: str = "nll (nats)"
 ) -> None:
-    """A score against epochs, such as train, valid, test; up to `burn_in` epochs no samples are kept (shaded)."""
+    """A score against epochs, such as train, valid, test; up to `burn_in` epochs no samples are
+    kept (shaded)."""
     draw_lines(axes, curves)
     if burn_in is not None:
         axes.axvspan(0, burn_in, color=GREY, alpha=0.15, linewidth=0)
@@ -115,7 +120,8 @@ def draw_learning_curves(
 def draw_collections(
     axes: Axes, collections: Mapping[str, Sequence[float]], score: str = "nll (nats)", single: float | None = None
 ) -> None:
-    """The score of the average of 1, 2, 3, … samples in the forward, backward and thinned collections.
+    """The score of the average of 1, 2, 3, … samples in the forward, backward and thinned
+    collections.
 
     `single` is the score of the last sample alone, drawn as a level.
     """
@@ -130,9 +136,11 @@ def draw_collections(
 def draw_points(
     axes: Axes, points: Tensor, labels: Tensor, names: Sequence[str], scores: Tensor, circled: int = 10
 ) -> None:
-    """Points of the plane coloured by class; the `circled` of the largest score (least certain) are ringed, numbered.
+    """Points of the plane coloured by class; the `circled` of the largest score (least certain) are
+    ringed, numbered.
 
-    The number is the rank of the uncertainty, 1 the most uncertain, to refer to in a text or table beside the figure.
+    The number is the rank of the uncertainty, 1 the most uncertain, to refer to in a text or table
+    beside the figure.
     """
     if points.ndim != 2 or points.shape[1] != 2 or not len(points) == len(labels) == len(scores) > 0:
         raise LangevinError(f"expected points of [items, 2] with a label and a score each, got shapes "
@@ -152,13 +160,16 @@ def draw_points(
         axes.annotate(str(rank), (x, y), xytext=(5, 5), textcoords="offset points", fontsize=7)
     axes.set(xlabel="first coordinate (no unit)", ylabel="second coordinate (no unit)", xticks=[], yticks=[])
     finish(axes)
-    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))  # never over the points
+    # never over the points
+    axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def embed_2d(features: Tensor) -> Tensor:
-    """t-SNE (van der Maaten & Hinton 2008) of [items, dimensions] to [items, 2], started from principal components.
+    """t-SNE (van der Maaten & Hinton 2008) of [items, dimensions] to [items, 2], started from
+    principal components.
 
-    Its perplexity is 30, or a third of the items where there are few. Distances between groups mean little.
+    Its perplexity is 30, or a third of the items where there are few. Distances between groups mean
+    little.
     """
     try:
         from sklearn.manifold import TSNE

@@ -1,4 +1,5 @@
-"""Examples on the page about a run: what it wrote and what it is unsure of, with the uncertainty as colour."""
+"""Examples on the page about a run: what it wrote and what it is unsure of, with the uncertainty as
+colour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One self-contained HTML page about a run: no request to anywhere, light or dark, made to print too."""
+"""One self-contained HTML page about a run: no request to anywhere, light or dark, made to print
+too."""
 
 from __future__ import annotations
 
@@ -39,15 +40,16 @@ section > pre { columns: 2 20rem; }
 POLICY = (
     f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src '{hash_of(SCRIPT)}'"
 )
-"""What the browser may load: pictures and styles of the page itself, and the one script that was put
-there. Another would not run even if one got in."""
+"""What the browser may load: pictures and styles of the page itself, and the one script that was
+put there. Another would not run even if one got in."""
 
 
 def write_report(
     path: Path, out: Path, *, split: str | None = None, tokens: int = TOKENS, overwrite: bool = False,
     skip_damaged: bool = False, progress: Progress = SILENT,
 ) -> None:
-    """The page about the run in this folder; an existing file is kept unless `overwrite` is given."""
+    """The page about the run in this folder; an existing file is kept unless `overwrite` is
+    given."""
     if out.is_dir():
         raise LangevinError(f"expected a file to write, {out} is a folder; name one such as {out / REPORT}")
     if out.exists() and not overwrite:

@@ -83,7 +83,8 @@ def decision(accepted: bool | None) -> Text:
 
 
 def answers_in_words(answers: Answers) -> Text:
-    """Where the answers are, and how many of them are wrong; nothing where neither is to be said."""
+    """Where the answers are, and how many of them are wrong; nothing where neither is to be
+    said."""
     lines = Text()
     if answers.out is not None:
         lines.append(f"{answers.items} answers in {answers.out}")

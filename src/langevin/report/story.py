@@ -1,4 +1,5 @@
-"""Everything that the page about a run tells, gathered: evaluation, uncertainty, diagnosis, examples."""
+"""Everything that the page about a run tells, gathered: evaluation, uncertainty, diagnosis,
+examples."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ class ReportData:
 def gather(
     path: Path, *, split: str | None, tokens: int, skip_damaged: bool = False, progress: Progress = SILENT
 ) -> ReportData:
-    """Run every sample over the split, over some tokens with all their probabilities, and over the validation split."""
+    """Run every sample over the split, over some tokens with all their probabilities, and over the
+    validation split."""
     folder = RunFolder(path)
     task = open_run_task(folder)
     split = split or ("test" if "test" in task.splits else "valid")
@@ -87,7 +89,8 @@ def gather(
 
 
 def examples(task: Task, folder: RunFolder, split: str, selection: Selection) -> dict[str, Any] | None:
-    """What the averaged model writes: a text, or captions of some images; a classifier writes nothing."""
+    """What the averaged model writes: a text, or captions of some images; a classifier writes
+    nothing."""
     if isinstance(task, LanguageModelTask):
         return written_text(task, folder, split, selection)
     if isinstance(task, CaptionTask):
@@ -98,7 +101,8 @@ def examples(task: Task, folder: RunFolder, split: str, selection: Selection) ->
 
 
 def written_text(task: LanguageModelTask, folder: RunFolder, split: str, selection: Selection) -> dict[str, Any]:
-    """A continuation of the beginning of the split, token by token with the samples' uncertainty."""
+    """A continuation of the beginning of the split, token by token with the samples'
+    uncertainty."""
     posterior, vocabulary = open_as(LanguagePosterior, folder.path, selection), task.vocabulary
     given, length = (15, 60) if vocabulary.level == "word" else (60, 300)
     prompt = task.evaluated[split].streams[0, :given].long()

@@ -55,7 +55,8 @@ def run_summary(folder: RunFolder) -> dict[str, Any]:
     best = folder.choice()
     if best:
         facts["validation prefers"] = f"the {best.how} collection of {best.samples} samples"
-    if folder.chains:  # each has a curve of its own; what their average scores is known only by evaluating it
+    # each has a curve of its own; what their average scores is known only by evaluating it
+    if folder.chains:
         facts["chains"] = f"{len(folder.chains)}, seeds {', '.join(str(c.recipe.run.seed) for c in folder.chains)}"
         history = []
     averages = [line["average"] for line in history if "average" in line]

@@ -26,7 +26,8 @@ class SafeConsole(Console):
 
 
 screen = SafeConsole(highlight=False, markup=False, emoji=False)
-"""Results, on standard output. Labels and paths of users stand in them: brackets and colons mean themselves."""
+"""Results, on standard output. Labels and paths of users stand in them: brackets and colons mean
+themselves."""
 messages = SafeConsole(stderr=True, highlight=False, markup=False, emoji=False)
 """Everything that is not a result, on standard error, so that --json output stays clean."""
 
@@ -64,7 +65,8 @@ def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, words: bool = False,
     named: bool = False,
 ) -> Group:
-    """A title, not squeezed into the width of its table, and the table; numbers stand right, words left.
+    """A title, not squeezed into the width of its table, and the table; numbers stand right, words
+    left.
 
     Rows that are `named` have names that a reader copies in the first column: they are never cut.
     """
@@ -83,7 +85,8 @@ def text_table(result: ResultTable) -> Group:
 
 
 def passage_text(passage: Passage) -> Text:
-    """Brighter where the share is large; what is marked between brackets, to be found uncoloured."""
+    """Brighter where the share is large; what is marked between brackets, to be found
+    uncoloured."""
     text = Text()
     for piece in passage:
         share = piece.share

@@ -1,8 +1,8 @@
 """What an embedding row goes through while it is outside the batch, in closed form.
 
-A step of zero gradient is θ ← aθ + sξ with a = 1 − lr·G/(Nσ²) and s² = 2·lr·T·G/N. A clock notes the settings of each
-step in running sums and says, for rows that were last seen at some earlier tick, which one step of the same kind has
-the law of all they missed.
+A step of zero gradient is θ ← aθ + sξ with a = 1 − lr·G/(Nσ²) and s² = 2·lr·T·G/N. A clock notes
+the settings of each step in running sums and says, for rows that were last seen at some earlier
+tick, which one step of the same kind has the law of all they missed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Move(Protocol):
         """Decay and deviation in float64, for each row or each weight."""
 
     def arguments(self, theta: Tensor, memory: list[Tensor]) -> tuple[tuple[Tensor, ...], Settings]:
-        """What the kernel takes after θ and rows, and its settings; `memory` is that of all rows."""
+        """What the kernel takes after θ and rows, and its settings; `memory` is that of all
+        rows."""
 
 
 class Clock(Protocol):
@@ -66,11 +67,12 @@ class Ledger:
 
 
 class SharedClock:
-    """SGLD: one shrink factor and one variance for all weights, exact for every schedule of lr and temperature.
+    """SGLD: one shrink factor and one variance for all weights, exact for every schedule of lr and
+    temperature.
 
-    After t ticks, L = Σ log a, and V = a²V + s² is the variance of a weight that started at 0. From tick s to t a
-    weight shrinks by P = exp(L_t − L_s) and gains the variance V_t − P²V_s. Neither sum overflows under a strong
-    prior, and the difference keeps a relative precision of 10⁻¹⁶·t/k.
+    After t ticks, L = Σ log a, and V = a²V + s² is the variance of a weight that started at 0. From
+    tick s to t a weight shrinks by P = exp(L_t − L_s) and gains the variance V_t − P²V_s. Neither
+    sum overflows under a strong prior, and the difference keeps a relative precision of 10⁻¹⁶·t/k.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -114,12 +116,14 @@ class SharedMove:
 
 
 class FrozenClock:
-    """PSGLD: every weight has its own gain G, which stands still while the row is outside the batch.
+    """PSGLD: every weight has its own gain G, which stands still while the row is outside the
+    batch.
 
-    Running sums of lr, lr² and lr·T turn a stretch of steps into k = (Σlr)²/Σlr² steps at the one rate
-    Σlr²/Σlr and the one temperature Σ(lr·T)/Σlr: exact while both are constant, and under a changing rate exact to the
-    second order in a = 1 − lr·G/(Nσ²). A change of temperature (or of any other setting) by more than 1% starts a new
-    segment, and a row goes through the segments it missed one after the other.
+    Running sums of lr, lr² and lr·T turn a stretch of steps into k = (Σlr)²/Σlr² steps at the one
+    rate Σlr²/Σlr and the one temperature Σ(lr·T)/Σlr: exact while both are constant, and under a
+    changing rate exact to the second order in a = 1 − lr·G/(Nσ²). A change of temperature (or of
+    any other setting) by more than 1% starts a new segment, and a row goes through the segments it
+    missed one after the other.
     """
 
     def __init__(self, device: torch.device, gain: Callable[..., Tensor]) -> None:
@@ -147,7 +151,8 @@ class FrozenClock:
 
 
 def continues(segment: Settings, settings: Settings) -> bool:
-    """Whether a step belongs to a segment: the same but for its lr and a hair of temperature (and what hangs on it)."""
+    """Whether a step belongs to a segment: the same but for its lr and a hair of temperature (and
+    what hangs on it)."""
     first, other = segment["temperature"], settings["temperature"]
     same = all(segment[k] == settings[k] for k in ("prior_var", "num_data", "eps", "eps_inside"))
     ceilings = math.isclose(segment["ceiling"], settings["ceiling"], rel_tol=SAME_TEMPERATURE)
@@ -192,5 +197,6 @@ def frozen_move(gain: Tensor, sums: Tensor, pull: float, num_data: float) -> tup
     k, rate = total.square() / squares.clamp(min=TINY) + TINY, squares / total.clamp(min=TINY)
     y = (gain * pull * rate).clamp(min=TINY, max=1 - 1e-16)
     log_decay = k * torch.log1p(-y)
-    share = -torch.expm1(2 * log_decay) / (k * y * (2 - y))  # of the noise, what later shrinking leaves
+    # of the noise, what later shrinking leaves
+    share = -torch.expm1(2 * log_decay) / (k * y * (2 - y))
     return torch.exp(log_decay), torch.sqrt(2 * heat / num_data * gain * share)

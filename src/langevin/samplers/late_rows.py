@@ -1,17 +1,21 @@
-"""Embedding rows outside the batch, moved later and all at once, with the law of the steps they missed.
+"""Embedding rows outside the batch, moved later and all at once, with the law of the steps they
+missed.
 
-With `nn.Embedding(sparse=True)` a step touches the rows of its batch alone. A row that was left out owes k steps of
-zero gradient, each θ ← aθ + sξ. Together they are one such step (see `clocks.py`): θ shrinks by the product of the a's
-and receives a normal of the accumulated variance. So a step costs what its batch costs, whatever the vocabulary, and
-nothing is approximated by leaving rows out.
+With `nn.Embedding(sparse=True)` a step touches the rows of its batch alone. A row that was left out
+owes k steps of zero gradient, each θ ← aθ + sξ. Together they are one such step (see `clocks.py`):
+θ shrinks by the product of the a's and receives a normal of the accumulated variance. So a step
+costs what its batch costs, whatever the vocabulary, and nothing is approximated by leaving rows
+out.
 
-A row must be brought to date before it is read: `Sampler.attach(embedding)` does so ahead of each forward pass,
-`Sampler.catch_up_all` for all rows. What was not read is brought to date in the step that touches it.
+A row must be brought to date before it is read: `Sampler.attach(embedding)` does so ahead of each
+forward pass,
+`Sampler.catch_up_all` for all rows. What was not read is brought to date in the step that touches
+it.
 
-Late noise is a function of (seed, parameter, row, column, step of catching up), so the same program gives the same
-bits again, resumed or not. Reading at other moments (one more validation, one more checkpoint) gives other draws of
-the same law. Rows are numbered on their own: ⌈width/4⌉ counters each, of which counter j yields the columns j, j+run,
-j+2·run and j+3·run of the row.
+Late noise is a function of (seed, parameter, row, column, step of catching up), so the same program
+gives the same bits again, resumed or not. Reading at other moments (one more validation, one more
+checkpoint) gives other draws of the same law. Rows are numbered on their own: ⌈width/4⌉ counters
+each, of which counter j yields the columns j, j+run, j+2·run and j+3·run of the row.
 """
 
 from __future__ import annotations
@@ -27,12 +31,13 @@ from .cpu import launch
 from .noise import LANES, ROW_STREAM, STEP_STREAM, Counter, box_muller, philox
 
 ROWS_AT_ONCE = 4096
-"""When all rows catch up, so that no temporary has the size of the embedding; 16 times as many by kernels, which need
-temporaries of the height of a column only."""
+"""When all rows catch up, so that no temporary has the size of the embedding; 16 times as many by
+kernels, which need temporaries of the height of a column only."""
 
 
 class LateRows:
-    """The rows of one parameter: when each was last brought to date, and the clock that says what it missed."""
+    """The rows of one parameter: when each was last brought to date, and the clock that says what
+    it missed."""
 
     def __init__(
         self, theta: Tensor, memory: list[Tensor], clock: Clock, counter: Callable[..., Counter], group: Settings,
@@ -105,7 +110,8 @@ def flat(tensor: Tensor) -> Tensor:
 
 
 def row_normal(rows: Tensor, width: int, counter: Counter) -> Tensor:
-    """Standard normals that depend on nothing but the counter, the row and the column; one row for each of `rows`."""
+    """Standard normals that depend on nothing but the counter, the row and the column; one row for
+    each of `rows`."""
     seed, parameter, step, stream = counter
     run = -(-width // LANES)
     counters = rows[:, None] * run + torch.arange(run, device=rows.device)

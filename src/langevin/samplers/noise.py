@@ -1,13 +1,14 @@
 """Standard normal noise as a pure function of (seed, stream, parameter, element, step).
 
-A counter-based generator (Philox-4x32-10, Salmon et al. 2011) replaces the usual stream of random numbers, so
-resuming, the number of threads and the order of parameters cannot change a draw. Four 32-bit words become four
-normals by Box and Muller's transform, with polynomials for log, sin and cos. Everything here is exactly rounded
-float32 arithmetic in a fixed order (no fused multiply-add, no libm), so the compiled kernels in `cpu/`
-reproduce it to the bit.
+A counter-based generator (Philox-4x32-10, Salmon et al. 2011) replaces the usual stream of random
+numbers, so resuming, the number of threads and the order of parameters cannot change a draw. Four
+32-bit words become four normals by Box and Muller's transform, with polynomials for log, sin and
+cos. Everything here is exactly rounded float32 arithmetic in a fixed order (no fused multiply-add,
+no libm), so the compiled kernels in `cpu/` reproduce it to the bit.
 
-Layout: elements come in blocks of 1024; counter j of a block yields the elements j, j+256, j+512 and j+768 of it.
-The 31-bit uniform under the logarithm bounds |ξ| by 6.66, which a true normal exceeds once in 3.6·10¹⁰ draws.
+Layout: elements come in blocks of 1024; counter j of a block yields the elements j, j+256, j+512
+and j+768 of it. The 31-bit uniform under the logarithm bounds |ξ| by 6.66, which a true normal
+exceeds once in 3.6·10¹⁰ draws.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def normal(
     shape: torch.Size | tuple[int, ...], *, seed: int, parameter: int, step: int, stream: int = STEP_STREAM,
     device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Standard normals of this shape for one parameter at one step. Double precision gets the same float32 draws."""
+    """Standard normals of this shape for one parameter at one step. Double precision gets the same
+    float32 draws."""
     n = math.prod(shape)
     blocks = -(-n // BLOCK)
     counters = torch.arange(blocks * RUN, dtype=torch.int64, device=device)
@@ -59,12 +61,14 @@ def normal(
 
 
 def philox(counter: tuple[Tensor, int, int, int], seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Ten rounds on a 128-bit counter under a 64-bit key; words are int64 tensors holding 32 bits each."""
+    """Ten rounds on a 128-bit counter under a 64-bit key; words are int64 tensors holding 32 bits
+    each."""
     first = counter[0] & MASK
     c0, c1, c2, c3 = first, *(torch.full_like(first[:1], word & MASK) for word in counter[1:])
     k0, k1 = seed & MASK, (seed >> 32) & MASK
     for _ in range(ROUNDS):
-        p0, p1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]  # wraps modulo 2⁶⁴, of which all bits are kept
+        # wraps modulo 2⁶⁴, of which all bits are kept
+        p0, p1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
         c0, c1, c2, c3 = (p1 >> 32 & MASK) ^ c1 ^ k0, p1 & MASK, (p0 >> 32 & MASK) ^ c3 ^ k1, p0 & MASK
         k0, k1 = (k0 + KEY_STEPS[0]) & MASK, (k1 + KEY_STEPS[1]) & MASK
     return c0, c1, c2, c3
@@ -74,7 +78,8 @@ def box_muller(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Two words of 32 random bits → two independent standard normals, in float32."""
     u = ((x >> 1).to(torch.float32) + 0.5) * (1 / 2**31)
     radius = exact_sqrt(log_(u) * -2.0)
-    quarter = (((y << 2 & MASK) ^ 0x80000000) - 0x80000000).to(torch.float32) * (1 / 2**31)  # signed, in [−1, 1)
+    # signed, in [−1, 1)
+    quarter = (((y << 2 & MASK) ^ 0x80000000) - 0x80000000).to(torch.float32) * (1 / 2**31)
     square = quarter * quarter
     sin, cos = quarter * horner(square, SIN_POLY), horner(square, COS_POLY)
     swap, flip = (y >> 31 & 1).bool(), (y >> 30 & 1).bool()
@@ -83,8 +88,9 @@ def box_muller(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def exact_sqrt(x: Tensor) -> Tensor:
-    """√x in float32 to the last bit. Torch's own (MKL) misses it in one of six numbers on the CPU; a double's root,
-    off by at most a unit in its last place, always rounds to the right float. Doubles keep torch's root.
+    """√x in float32 to the last bit. Torch's own (MKL) misses it in one of six numbers on the CPU;
+    a double's root, off by at most a unit in its last place, always rounds to the right float.
+    Doubles keep torch's root.
     """
     return torch.sqrt(x.double()).to(x.dtype)
 

@@ -22,14 +22,16 @@ def constant() -> Schedule:
 
 
 def step_decay(after: int, every: int, factor: float) -> Schedule:
-    """1 until `after`, then multiplied by `factor` at `after` and again each `every` steps (Zaremba's recipe)."""
+    """1 until `after`, then multiplied by `factor` at `after` and again each `every` steps
+    (Zaremba's recipe)."""
     require(every > 0, "every", "positive", every, "pass the number of steps between two decays")
     require(0 < factor <= 1, "factor", "in (0, 1]", factor, "pass 0.5 to halve the rate")
     return lambda step: 1.0 if step < after else factor ** (1 + (step - after) // every)
 
 
 def cosine_cyclical(cycle: int, floor: float = 0.0) -> Schedule:
-    """From 1 down to `floor` along half a cosine, again and again every `cycle` steps (Zhang et al. 2020)."""
+    """From 1 down to `floor` along half a cosine, again and again every `cycle` steps (Zhang et al.
+    2020)."""
     require(cycle > 0, "cycle", "positive", cycle, "pass the number of steps in a cycle")
     require(0 <= floor <= 1, "floor", "in [0, 1]", floor, "pass 0 to end each cycle at rate 0")
     return lambda step: floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * (step % cycle) / cycle))
@@ -53,7 +55,8 @@ def plateau(total: int, hold: float = 0.5, floor: float = 0.3) -> Schedule:
 
 
 PLACES = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)
-"""Of the steps of a `plateau`, where its samples are taken: closer together where the rate is low."""
+"""Of the steps of a `plateau`, where its samples are taken: closer together where the rate is
+low."""
 
 
 def sampling_places(total: int, hold: float = 0.5) -> tuple[int, ...]:

@@ -1,4 +1,5 @@
-"""Connections: who does not get to the point is hung up on, and nonsense is answered as all else."""
+"""Connections: who does not get to the point is hung up on, and nonsense is answered as all
+else."""
 
 from __future__ import annotations
 

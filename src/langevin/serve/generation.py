@@ -2,7 +2,8 @@
 
 All texts under way are rows of one reader: a step foresees the next token of each, draws it with
 the row's own seed, and reads all of them together. New texts join between two steps; those that
-are done, or whose client has gone, leave. A text that is written alone is the same, but for rounding.
+are done, or whose client has gone, leave. A text that is written alone is the same, but for
+rounding.
 """
 
 from __future__ import annotations

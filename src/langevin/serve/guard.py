@@ -1,4 +1,5 @@
-"""Around every request: who may ask, how much may be sent, and what the browser may do with the page.
+"""Around every request: who may ask, how much may be sent, and what the browser may do with the
+page.
 
 Written as plain ASGI, so that a body that is too large is refused while it comes.
 """

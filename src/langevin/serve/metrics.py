@@ -34,7 +34,8 @@ class Histogram:
 
 
 class Metrics:
-    """Memory does not grow with requests: labels are names of routes and models, never of a client."""
+    """Memory does not grow with requests: labels are names of routes and models, never of a
+    client."""
 
     def __init__(self) -> None:
         self.requests = Counter[tuple[str, int]]()

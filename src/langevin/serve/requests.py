@@ -77,7 +77,8 @@ class ClassifyRequest(Request):
 
 
 class CaptionSearch(Request):
-    """How captions are searched for; beside a picture these stand in the query, where all is text."""
+    """How captions are searched for; beside a picture these stand in the query, where all is
+    text."""
 
     model_config = ConfigDict(strict=False)
 

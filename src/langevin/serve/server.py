@@ -73,7 +73,8 @@ class Address:
         return {"localhost", "127.0.0.1", "[::1]", self.host} if self.is_loopback else None
 
     def take(self) -> socket.socket:
-        """The socket, before anything is loaded. It listens when all is: until then nobody enters."""
+        """The socket, before anything is loaded. It listens when all is: until then nobody
+        enters."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         taken = socket.socket(family)
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -115,7 +116,8 @@ class Service:
             self.models[name].cost  # noqa: B018  # measured now
 
     def add_extractor(self, name: str | None, preprocess: str | None) -> None:
-        """What makes features of pictures: for all captioners; those that know theirs refuse another."""
+        """What makes features of pictures: for all captioners; those that know theirs refuse
+        another."""
         captioners = [one for one in self.models.values() if isinstance(one, ServedCaptioner)]
         if (name or preprocess) and not captioners:
             raise LangevinError(f"expected a captioner beside --extractor {name or preprocess}, got "
@@ -135,7 +137,8 @@ class Service:
         ))  # fmt: skip
 
     def run(self, address: Address, taken: socket.socket) -> None:
-        """Until somebody stops it by SIGINT or SIGTERM, which then has been answered: no failure."""
+        """Until somebody stops it by SIGINT or SIGTERM, which then has been answered: no
+        failure."""
         for asked in (signal.SIGINT, signal.SIGTERM):
             signal.signal(asked, lambda *_: None)  # uvicorn raises it anew when all is done
         with closing(self.worker):

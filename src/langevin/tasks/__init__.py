@@ -18,11 +18,13 @@ CLASSES = {
     "classify": ("classification", "ClassifyTask"),
     "caption": ("captioning", "CaptionTask"),
 }
-"""File and class of each task; loaded when one is opened. The file's `model_of` builds the model without the data."""
+"""File and class of each task; loaded when one is opened. The file's `model_of` builds the model
+without the data."""
 
 
 def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None) -> Task:
-    """Load the data of a recipe: for a trained model in its vocabulary, refused if it is not what `facts` say."""
+    """Load the data of a recipe: for a trained model in its vocabulary, refused if it is not what
+    `facts` say."""
     file, name = CLASSES[recipe.task]
     task: Task = getattr(import_module(f".{file}", __name__), name)(recipe, vocabulary, facts)
     return task
@@ -48,7 +50,8 @@ def keep_data(task: Task, folder: Path) -> None:
 
 
 def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> nn.Module:
-    """The model of a run whose data need not be there, to load samples into: from what the run folder remembers."""
+    """The model of a run whose data need not be there, to load samples into: from what the run
+    folder remembers."""
     file, _ = CLASSES[recipe.task]
     try:
         model: nn.Module = import_module(f".{file}", __name__).model_of(recipe, vocabulary, facts)

@@ -17,10 +17,12 @@ from ..recipe import Recipe
 from .shards import WHOLE, Shard
 
 Carry = Any
-"""The detached recurrent state that a batch hands to the next, or None where batches are independent."""
+"""The detached recurrent state that a batch hands to the next, or None where batches are
+independent."""
 
 Batch = tuple[Tensor, ...]
-"""What a model sees and what was observed, rows first in every tensor: rows of a batch are a batch."""
+"""What a model sees and what was observed, rows first in every tensor: rows of a batch are a
+batch."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ class Task(Protocol):
     recipe: Recipe
     vocabulary: Vocabulary
     facts: dict[str, Any]
-    """What the run folder remembers of the data and what reopening checks: at least data_sha256 and num_data."""
+    """What the run folder remembers of the data and what reopening checks: at least data_sha256 and
+    num_data."""
     splits: tuple[str, ...]
     """Those that can be evaluated; "valid" is one of them."""
     score: str
@@ -131,7 +134,8 @@ class Task(Protocol):
     ) -> tuple[Tensor, Carry]:
         """Mean negative log-likelihood of one training batch, and the state for the next.
 
-        Of a shard: what its rows add to that mean, so that the losses of all shards sum to it; and their state.
+        Of a shard: what its rows add to that mean, so that the losses of all shards sum to it; and
+        their state.
         """
 
     def training_batch(self, epoch: int, index: int) -> Batch: ...
@@ -140,14 +144,17 @@ class Task(Protocol):
         """A split in batches, in order."""
 
     def logits(self, model: nn.Module, batch: Batch, carry: Carry) -> tuple[Tensor, Tensor, Carry]:
-        """Logits [items, classes] of a batch, row after row; what was observed, [items]; and the state after it."""
+        """Logits [items, classes] of a batch, row after row; what was observed, [items]; and the
+        state after it."""
 
     def log_probs(
         self, model: nn.Module, split: str, mask_seed: int | None = None, shard: Shard = WHOLE
     ) -> Tensor:
-        """Log-probabilities that can be averaged over samples: of each observed token, or of every class.
+        """Log-probabilities that can be averaged over samples: of each observed token, or of every
+        class.
 
-        Dropout is off, or on with the masks of this seed. Those of all shards, one after the other, are the whole.
+        Dropout is off, or on with the masks of this seed. Those of all shards, one after the other,
+        are the whole.
         """
 
     def observed(self, log_probs: Tensor, split: str) -> Tensor:
@@ -164,7 +171,8 @@ class Task(Protocol):
 
 
 def refuse_changed_data(corpus: str, sha256: str, facts: dict[str, Any] | None) -> None:
-    """Reopening a run with other data than it was trained on would give numbers that mean nothing."""
+    """Reopening a run with other data than it was trained on would give numbers that mean
+    nothing."""
     if facts and facts["data_sha256"] != sha256:
         raise LangevinError(
             f"{corpus} changed since this run began (its sha256 was {facts['data_sha256']}, is {sha256}); "

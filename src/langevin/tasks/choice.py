@@ -1,4 +1,5 @@
-"""The collection of samples that validation prefers, found by running all of them over its split."""
+"""The collection of samples that validation prefers, found by running all of them over its
+split."""
 
 from __future__ import annotations
 

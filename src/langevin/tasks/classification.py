@@ -41,7 +41,8 @@ PROJECTED = 96
 class ClassifyTask:
     """Labelled sentences in a training, a validation and (mostly) a test split.
 
-    The splits come from a hash of each sentence's number, not from the run's seed: given test, fold k, or a share.
+    The splits come from a hash of each sentence's number, not from the run's seed: given test, fold
+    k, or a share.
     """
 
     name, carries = "classify", False
@@ -92,7 +93,8 @@ class ClassifyTask:
     def read_all_texts(self) -> dict[str, Any]:
         """`sentences` and `means` of every split, read in one go; what there is to remember of it.
 
-        An encoder keeps its states by all texts together: sorted, so that every split of a set shares them.
+        An encoder keeps its states by all texts together: sorted, so that every split of a set
+        shares them.
         """
         every = sorted({text for texts in self.texts.values() for text in texts})
         read = self.reader.read(every)
@@ -116,7 +118,8 @@ class ClassifyTask:
     def remembered(
         self, sha256: str, split_hash: str, counts: Counter[str], corpus: dict[str, Sentences]
     ) -> dict[str, Any]:
-        """What the run folder keeps: enough to build the model without the data, and to notice other data."""
+        """What the run folder keeps: enough to build the model without the data, and to notice
+        other data."""
         coverage = joint_coverage(self.vectors, counts, self.vocabulary.numbers) if self.vectors else None
         return {
             "data_sha256": sha256, "num_data": self.num_data, "split_sha256": split_hash,
@@ -174,8 +177,8 @@ class ClassifyTask:
     def prior_means(self) -> dict[str, Tensor]:
         """By the name of a parameter, where its Gaussian prior is centred if not at zero.
 
-        What is known of a word beforehand is its vector. A prior around zero would take it away again from every word
-        that is rare in training, as nothing holds against the pull.
+        What is known of a word beforehand is its vector. A prior around zero would take it away
+        again from every word that is rare in training, as nothing holds against the pull.
         """
         trained = self.data.vectors and self.recipe.model.project is None and self.data.train_vectors
         if not (trained and self.data.prior_at_vectors):
@@ -242,7 +245,8 @@ class ClassifyTask:
 
 
 def open_reader(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> TextReader:
-    """What reads texts as the network of a run wants them; no other encoder than the run remembers."""
+    """What reads texts as the network of a run wants them; no other encoder than the run
+    remembers."""
     data = recipe.data
     assert isinstance(data, SentenceData)
     if data.encoder is not None:
@@ -254,9 +258,11 @@ def open_reader(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -
 def build_classifier(
     recipe: Recipe, words: int, classes: int, embed: int, frozen: int = 0, states: int = 0
 ) -> SentenceClassifier:
-    """The model of a recipe with its first weights but no word vectors; a sample can be loaded into it.
+    """The model of a recipe with its first weights but no word vectors; a sample can be loaded into
+    it.
 
-    `embed`, `frozen` and `states` are the widths of trained words, of frozen ones, and of an encoder.
+    `embed`, `frozen` and `states` are the widths of trained words, of frozen ones, and of an
+    encoder.
     """
     m = recipe.model
     model = SentenceClassifier(
@@ -278,7 +284,8 @@ def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> S
 
 @torch.no_grad()
 def log_probs_of(model: nn.Module, sentences: Sequence[Tensor], mask_seed: int | None = None) -> Tensor:
-    """log p of every class for encoded sentences, [sentences, classes], in their order, on the CPU."""
+    """log p of every class for encoded sentences, [sentences, classes], in their order, on the
+    CPU."""
     model.train(mask_seed is not None)
     if mask_seed is not None:
         torch.manual_seed(mask_seed)

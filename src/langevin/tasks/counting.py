@@ -71,7 +71,8 @@ def crossed_log_probs(task: LanguageModelTask, order: int, memory: int) -> Tenso
 
 
 def unknown_words(task: LanguageModelTask) -> list[str]:
-    """The distinct words of the training text that became <unk>, in the order in which they come."""
+    """The distinct words of the training text that became <unk>, in the order in which they
+    come."""
     vocabulary, batches = task.vocabulary, task.evaluated["train"]
     if vocabulary.level != "word" or len(batches.texts) > 1:
         return []

@@ -1,4 +1,5 @@
-"""Any task with softer targets: a student learns the averaged predictions of a teacher instead of what was observed."""
+"""Any task with softer targets: a student learns the averaged predictions of a teacher instead of
+what was observed."""
 
 from __future__ import annotations
 
@@ -29,12 +30,14 @@ log = logging.getLogger("langevin")
 class DistillTask:
     """`task` with the loss of a student q of the teacher's samples θ_s:
 
-        loss = (1−w)·E[−Σ_y p̄(y|x) log q(y|x)] + w·E[−log q(y_observed|x)],     p̄ = 1/S Σ_s p(·|x, θ_s)
+        loss = (1−w)·E[−Σ_y p̄(y|x) log q(y|x)] + w·E[−log q(y_observed|x)],     p̄ = 1/S Σ_s p(·|x,
+        θ_s)
 
-    The first term is KL(p̄ ‖ q) but for the entropy of p̄. It is linear in p̄, so the mean of any few samples in its
-    place gives an unbiased gradient: `per_row` samples teach each row of a batch, in turn (another group of them in the
-    next batch, or in the next epoch where a state is carried). A batch then costs `per_row` forward passes of the
-    teacher, not S. As in captioning, a batch counts by its items: Σ/(N/B) for N items in B batches.
+    The first term is KL(p̄ ‖ q) but for the entropy of p̄. It is linear in p̄, so the mean of any
+    few samples in its place gives an unbiased gradient: `per_row` samples teach each row of a
+    batch, in turn (another group of them in the next batch, or in the next epoch where a state is
+    carried). A batch then costs `per_row` forward passes of the teacher, not S. As in captioning, a
+    batch counts by its items: Σ/(N/B) for N items in B batches.
     """
 
     def __init__(
@@ -94,7 +97,8 @@ class DistillTask:
     def loss(
         self, model: nn.Module, epoch: int, index: int, carry: Carry, shard: Shard = WHOLE
     ) -> tuple[Tensor, Carry]:
-        """The carried state is a list: the student's layers, then those of every teacher of every group of rows.
+        """The carried state is a list: the student's layers, then those of every teacher of every
+        group of rows.
 
         Teachers take turns over the rows of a whole batch.
         """
@@ -111,7 +115,8 @@ class DistillTask:
 
     @torch.no_grad()
     def teach(self, batch: Batch, turn: int, carry: Carry = None) -> tuple[Tensor, list[Any]]:
-        """log of the mean probabilities of the samples whose turn it is, [items, classes], and their states."""
+        """log of the mean probabilities of the samples whose turn it is, [items, classes], and
+        their states."""
         samples, states, pieces = len(self.members), list[Any](), list[Tensor]()
         groups = min(len(batch[0]), -(-samples // self.per_row))
         for group, rows in enumerate(torch.arange(len(batch[0])).tensor_split(groups)):
@@ -128,9 +133,11 @@ class DistillTask:
         return torch.cat(pieces), states
 
     def as_sample(self, model: nn.Module) -> nn.Module:
-        """The student with its logits scaled so that on validation its confidence follows the teacher's.
+        """The student with its logits scaled so that on validation its confidence follows the
+        teacher's.
 
-        The scale goes into the output layer, so that every command sees it; tied with the embedding it stays at 1.
+        The scale goes into the output layer, so that every command sees it; tied with the embedding
+        it stays at 1.
         """
         if self.recipe.model.tied:
             return model
@@ -144,9 +151,11 @@ class DistillTask:
 
     @torch.no_grad()
     def fit_scale(self, model: nn.Module) -> float:
-        """The b that minimises Σ KL(p̄ ‖ softmax(b·z)) over validation: on a grid, then by the parabola at its minimum.
+        """The b that minimises Σ KL(p̄ ‖ softmax(b·z)) over validation: on a grid, then by the
+        parabola at its minimum.
 
-        Of b the sum holds Σ [log Σ_y exp(b·z_y) − b·Σ_y p̄_y z_y]: one pass, whatever the number of scales.
+        Of b the sum holds Σ [log Σ_y exp(b·z_y) − b·Σ_y p̄_y z_y]: one pass, whatever the number of
+        scales.
         """
         model.eval()
         log_sums, linear, items = torch.zeros_like(SCALES), 0.0, 0

@@ -28,7 +28,8 @@ PIECE = 1 << 23
 
 
 class TextItems:
-    """Tokens of a text: of all streams side by side, the first ones, `limit` in all or a few more."""
+    """Tokens of a text: of all streams side by side, the first ones, `limit` in all or a few
+    more."""
 
     unit = "token"
 

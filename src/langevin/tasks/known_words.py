@@ -17,7 +17,8 @@ OF_VECTORS = ("embed", "frozen", "coverage", "vectors_sha256")
 def vectors_of(
     data: SentenceData, counts: Counter[str], facts: dict[str, Any] | None
 ) -> tuple[list[WordVectors], str]:
-    """The word vectors of a recipe; of a run whose samples hold them none, and why, if they cannot be read any more."""
+    """The word vectors of a recipe; of a run whose samples hold them none, and why, if they cannot
+    be read any more."""
     try:
         return [load_vectors(name, counts) for name in data.vector_sets], ""
     except LangevinError as error:

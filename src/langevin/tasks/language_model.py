@@ -58,7 +58,8 @@ class LanguageModelTask:
         return tuple(self.evaluated)
 
     def build_vocabulary(self, corpus: Corpus) -> Vocabulary:
-        """The words of the training split, others become `<unk>`; the characters of the whole text; all bytes.
+        """The words of the training split, others become `<unk>`; the characters of the whole text;
+        all bytes.
 
         Where the text is split as by char-rnn, bytes are also counted as there: those that it has.
         """
@@ -121,7 +122,8 @@ class LanguageModelTask:
     def loss(
         self, model: nn.Module, epoch: int, index: int, carry: Carry, shard: Shard = WHOLE
     ) -> tuple[Tensor, Carry]:
-        """Mean over the tokens of the batch; the last window of an epoch, if it is shorter, counts by its tokens."""
+        """Mean over the tokens of the batch; the last window of an epoch, if it is shorter, counts
+        by its tokens."""
         batch = self.training_batch(epoch, index)
         with shard.cut(batch) as own:
             logits, targets, after = self.logits(model, own, carry if index else None)
@@ -146,7 +148,8 @@ class LanguageModelTask:
     def log_probs(
         self, model: nn.Module, split: str, mask_seed: int | None = None, shard: Shard = WHOLE
     ) -> Tensor:
-        """log p of every observed token of the split; state is carried along each stream for successive models."""
+        """log p of every observed token of the split; state is carried along each stream for
+        successive models."""
         model.train(mask_seed is not None)
         if mask_seed is not None:
             torch.manual_seed(mask_seed)

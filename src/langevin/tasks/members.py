@@ -1,5 +1,6 @@
 """Members of a classifier beside its samples: linear parts, fitted on training, weighed on
-validation, and never refitted on it, so that what is learnt from validation later keeps its promise.
+validation, and never refitted on it, so that what is learnt from validation later keeps its
+promise.
 """
 
 from __future__ import annotations

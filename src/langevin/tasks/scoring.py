@@ -1,4 +1,5 @@
-"""Samples on disk → scores of each, of the average, of every collection. Each sample is run once."""
+"""Samples on disk → scores of each, of the average, of every collection. Each sample is run
+once."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ class SplitScores:
 
 
 class Pass:
-    """What a pass over the samples of some chains gives. Two of them join into one of the same size, so that memory
-    does not grow with the chains; chains come one after the other."""
+    """What a pass over the samples of some chains gives. Two of them join into one of the same
+    size, so that memory does not grow with the chains; chains come one after the other."""
 
     def __init__(self, mean: LogMean, last: Tensor) -> None:
         self.mean, self.last = mean, last
@@ -75,7 +76,8 @@ class Pass:
 
 
 Across = Callable[[list[list[Sample]], str, Sample | None, bool], Pass]
-"""Passes over chains, made elsewhere and joined: samples of each chain, split, rival, with the curve or not."""
+"""Passes over chains, made elsewhere and joined: samples of each chain, split, rival, with the
+curve or not."""
 
 
 def score_samples(
@@ -154,7 +156,8 @@ def same(sample: Sample, other: Sample | None) -> bool:
 
 
 class CollectionSums:
-    """Sums of the probabilities of the collections of 1 … K samples of a chain, which sums of other chains join."""
+    """Sums of the probabilities of the collections of 1 … K samples of a chain, which sums of other
+    chains join."""
 
     def __init__(self, kept: list[Tensor]) -> None:
         self.means = {how: list(collection_means(kept, how)) for how in COLLECTIONS}

@@ -1,4 +1,5 @@
-"""A batch, or a split, cut into pieces of about as many rows each: over processes, and one after another."""
+"""A batch, or a split, cut into pieces of about as many rows each: over processes, and one after
+another."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Shard:
 
     @contextlib.contextmanager
     def cut(self, batch: tuple[Tensor, ...]) -> Iterator[tuple[Tensor, ...]]:
-        """Our rows of a batch; within this they have the dropout masks that the whole would give them.
+        """Our rows of a batch; within this they have the dropout masks that the whole would give
+        them.
 
         Padding stays as it is in the whole, so that masks have its shape.
         """

@@ -1,4 +1,5 @@
-"""Averages over many chains on a Ray cluster: added as a tree where the samples are read; what comes back is one."""
+"""Averages over many chains on a Ray cluster: added as a tree where the samples are read; what
+comes back is one."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def open_passes(on: str, folder: Path) -> Iterator[Across | None]:
 def average_there(
     ray: Any, folder: Path, chains: list[list[Sample]], split: str, rival: Sample | None, curve: bool
 ) -> Pass:
-    """Each task goes over a share of the chains; then pairs are joined until one is left, the one that comes here."""
+    """Each task goes over a share of the chains; then pairs are joined until one is left, the one
+    that comes here."""
     cpus = sum(one["Resources"]["CPU"] for one in nodes_of(ray).values())
     share = -(-len(chains) // max(1, round(PIECES * cpus)))
     there = [[replace(sample, path=sample.path.resolve()) for sample in chain] for chain in chains]

@@ -1,4 +1,5 @@
-"""The state that batches carry on: of the rows of each piece, of all of them, and as it lies in a checkpoint."""
+"""The state that batches carry on: of the rows of each piece, of all of them, and as it lies in a
+checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Several chains of one recipe in one folder: ordinary runs from different seeds, trained side by side."""
+"""Several chains of one recipe in one folder: ordinary runs from different seeds, trained side by
+side."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from .loop import build
 
 
 def start_chains(recipe: Recipe, out: Path, chains: int, *, cpus: int = 1, overwrite: bool = False) -> RunFolder:
-    """A new folder with one run for each chain, none of them begun. Data and device are checked here, once.
+    """A new folder with one run for each chain, none of them begun. Data and device are checked
+    here, once.
 
     Each chain is to run on so many threads, which its recipe remembers.
     """
@@ -38,7 +40,8 @@ def start_chains(recipe: Recipe, out: Path, chains: int, *, cpus: int = 1, overw
 
 
 def recipe_of_chain(recipe: Recipe, number: int, cpus: int = 1) -> Recipe:
-    """The same recipe from another seed (start, noise, dropout, order of random batches), on its own threads."""
+    """The same recipe from another seed (start, noise, dropout, order of random batches), on its
+    own threads."""
     run = recipe.run.model_copy(update={"seed": recipe.run.seed + number, "threads": cpus})
     return recipe.model_copy(update={"run": run})
 
@@ -47,10 +50,12 @@ def resume_chains(
     folder: RunFolder, at_once: int | None = None, on_look: Callable[[], None] = lambda: None,
     engine: Engine = run_side_by_side, gpus: float | None = None,
 ) -> list[RunFolder]:
-    """Train every chain that is not finished, at most `at_once` at a time (None: as there is room); returns those.
+    """Train every chain that is not finished, at most `at_once` at a time (None: as there is room);
+    returns those.
 
-    Each goes on from its own checkpoint in a process of its own, which `engine` starts, here or elsewhere. When this
-    is interrupted, all save and stop. `gpus` of a cluster are for each chain (None: one where its device is one).
+    Each goes on from its own checkpoint in a process of its own, which `engine` starts, here or
+    elsewhere. When this is interrupted, all save and stop. `gpus` of a cluster are for each chain
+    (None: one where its device is one).
     """
     with lock_folder(folder.path):
         unfinished = [chain for chain in folder.chains if not ((now := chain.progress()) and now.finished)]
@@ -62,7 +67,8 @@ def resume_chains(
 
 
 def job_of_chain(chain: RunFolder, gpus: float | None) -> Job:
-    """What a chain needs is what its recipe says: its threads, and a GPU where it computes on one."""
+    """What a chain needs is what its recipe says: its threads, and a GPU where it computes on
+    one."""
     run = chain.recipe.run
     needed = float(run.device.startswith("cuda")) if gpus is None else gpus
     command = langevin_command("resume", chain.path.resolve(), "--quiet")

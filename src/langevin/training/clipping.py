@@ -9,7 +9,8 @@ from torch import Tensor
 
 
 class Clipper:
-    """`none`; `norm`: scale down to the norm when it is exceeded; `always`: scale to the norm, up or down.
+    """`none`; `norm`: scale down to the norm when it is exceeded; `always`: scale to the norm, up
+    or down.
 
     The last is what the authors' code did: its comparison was true for every gradient.
     """

@@ -1,4 +1,5 @@
-"""A Ray cluster: joined with its token, or started here; its nodes looked at before work goes there."""
+"""A Ray cluster: joined with its token, or started here; its nodes looked at before work goes
+there."""
 
 from __future__ import annotations
 
@@ -29,14 +30,15 @@ LIMIT = 30.0
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """No reports to Ray's makers, no warnings on the terminal."""
 LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Ray then takes 127.0.0.1 for what it is, and not for the address of this machine in its network."""
+"""Ray then takes 127.0.0.1 for what it is, and not for the address of this machine in its
+network."""
 REACH = """
 import sys
 import ray
 ray.init(sys.argv[1], log_to_driver=False, logging_level="error")
 """
-"""A program that ends well if there is a cluster; a process of its own, as Ray's attempts may neither end nor keep
-quiet."""
+"""A program that ends well if there is a cluster; a process of its own, as Ray's attempts may
+neither end nor keep quiet."""
 STORE = 100 << 20
 """Bytes of shared memory of a Ray of our own: only exit codes go through it."""
 
@@ -62,7 +64,8 @@ def parse_address(on: str) -> str:
 
 @contextlib.contextmanager
 def join_cluster(on: str) -> Iterator[Any]:
-    """Ray, connected to the cluster that `--on` names; where none is named and none runs here, to one of our own."""
+    """Ray, connected to the cluster that `--on` names; where none is named and none runs here, to
+    one of our own."""
     address = parse_address(on)
     with environment(QUIET | token_mode(address)):
         ray = import_ray()
@@ -82,7 +85,8 @@ def join_cluster(on: str) -> Iterator[Any]:
 
 
 def start_own(ray: Any, quiet: dict[str, Any]) -> None:
-    """On this machine alone: bound to the loopback, with a token of its own where there is none yet."""
+    """On this machine alone: bound to the loopback, with a token of its own where there is none
+    yet."""
     with environment(LOOPBACK):
         ray.init("local", num_cpus=available_cores(), object_store_memory=STORE, include_dashboard=False,
                  _node_ip_address="127.0.0.1", **quiet)
@@ -101,7 +105,8 @@ def environment(values: dict[str, str]) -> Iterator[None]:
 
 
 def token_mode(address: str) -> dict[str, str]:
-    """Token authentication, unless it was switched off on purpose; a cluster that was named needs its token."""
+    """Token authentication, unless it was switched off on purpose; a cluster that was named needs
+    its token."""
     if os.environ.get("RAY_AUTH_MODE", "token").lower() != "token":
         return {}
     known = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
@@ -120,7 +125,8 @@ def no_token(address: str, found: str) -> LangevinError:
 
 
 def reach(address: str) -> bool:
-    """Whether a cluster answers there; a named one that does not is refused, in time and in one line."""
+    """Whether a cluster answers there; a named one that does not is refused, in time and in one
+    line."""
     if address == OWN:
         return False
     if named := ADDRESS.fullmatch(address):
@@ -172,7 +178,8 @@ def name_of_node(one: dict[str, Any]) -> str:
 
 
 def check_nodes(ray: Any, folders: Sequence[Path]) -> None:
-    """Refuse a cluster where a node has other versions than we, or does not see the folders that we see."""
+    """Refuse a cluster where a node has other versions than we, or does not see the folders that we
+    see."""
     found = nodes_of(ray)
     if not found:
         raise LangevinError("expected a Ray cluster with nodes that can work, got one without processors; add a node")
@@ -234,7 +241,8 @@ def existing(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def seen_file(folder: Path) -> Iterator[tuple[str, str]]:
-    """A file with random content in a folder, as folder and name; named like a marker that is not finished."""
+    """A file with random content in a folder, as folder and name; named like a marker that is not
+    finished."""
     path = folder / f".{MARKER}.{secrets.token_hex(4)}.tmp"
     try:
         path.write_text(secrets.token_hex(16))

@@ -1,4 +1,5 @@
-"""A posterior → one network that predicts like its average: an ordinary run whose loss is taught by the samples."""
+"""A posterior → one network that predicts like its average: an ordinary run whose loss is taught by
+the samples."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class Teaching:
     """How a student is taught."""
 
     per_row: int = 2
-    """Samples that teach each row of a batch, in turn: the forward passes of the teacher that a batch costs."""
+    """Samples that teach each row of a batch, in turn: the forward passes of the teacher that a
+    batch costs."""
     data_weight: float = 0.0
     """Weight of what was observed against what the teacher says."""
     generated: int = 0
@@ -85,14 +87,16 @@ def start_student(
         samples=tuple(TeacherSample(file=str(s.path.resolve()), step=s.step, sha256=s.sha256, chain=s.chain)
                       for s in samples),
     )
-    overwrite = overwrite and not path.resolve().is_relative_to(out.resolve())  # never its own teacher
+    # never its own teacher
+    overwrite = overwrite and not path.resolve().is_relative_to(out.resolve())
     with replacing(out, recipe) if overwrite else contextlib.nullcontext():
         student = RunFolder.create(out, recipe, task.vocabulary, task.facts, teacher=teacher)
         return Trainer(student, taught(student, task))
 
 
 def resume_student(folder: RunFolder) -> Trainer:
-    """A trainer that stands where the student in this folder stopped; its teacher must still be there."""
+    """A trainer that stands where the student in this folder stopped; its teacher must still be
+    there."""
     refuse_together("a student")
     return Trainer(folder, taught(folder, open_task(folder.recipe, folder.vocabulary, folder.facts)))
 
@@ -118,7 +122,8 @@ def taught(student: RunFolder, task: Task) -> DistillTask:
 
 
 def refuse_other_files(student: RunFolder, teacher: Teacher) -> None:
-    """The samples that teach are in the folder of the run that the student names, under names that we give."""
+    """The samples that teach are in the folder of the run that the student names, under names that
+    we give."""
     run, source = Path(teacher.run).resolve(), student.path / ORIGIN
     for sample in teacher.samples:
         path = Path(sample.file)
@@ -128,9 +133,11 @@ def refuse_other_files(student: RunFolder, teacher: Teacher) -> None:
 
 
 def student_recipe(folder: RunFolder, hidden: int | None, epochs: float | None, overrides: list[str]) -> Recipe:
-    """The teacher's recipe with an optimiser that ends at rate 0 and keeps the last weights, then the user's keys.
+    """The teacher's recipe with an optimiser that ends at rate 0 and keeps the last weights, then
+    the user's keys.
 
-    Epochs, unless given: a quarter of the teacher's from the average of its weights, all of them from new weights.
+    Epochs, unless given: a quarter of the teacher's from the average of its weights, all of them
+    from new weights.
     """
     given = [*overrides, *([f"hidden={hidden}"] if hidden else []), *([f"epochs={epochs}"] if epochs else [])]
     if any(override.partition("=")[0].strip() == "task" for override in overrides):
@@ -178,14 +185,16 @@ def refuse_other_facts(facts: dict[str, Any], folder: RunFolder) -> None:
 
 
 def teacher_text(path: Path, task: LanguageModelTask, members: list[nn.Module], tokens: int) -> Tensor:
-    """What the teacher wrote, [rows, time], read or written now: a function of the samples and the seed."""
+    """What the teacher wrote, [rows, time], read or written now: a function of the samples and the
+    seed."""
     if not path.is_file():
         save_generated(path, write_on(task, members, tokens).to(torch.int32))
     return load_generated(path).long()
 
 
 def write_on(task: LanguageModelTask, members: list[nn.Module], tokens: int) -> Tensor:
-    """About so many tokens from p̄, in as many streams as training has, each after the end of one of them."""
+    """About so many tokens from p̄, in as many streams as training has, each after the end of one
+    of them."""
     generator = torch.Generator().manual_seed(task.recipe.run.seed)
     given = task.evaluated["train"].streams[:, -task.data.window :].long()
     reader = EnsembleReader(Ensemble(members[0], members), len(task.vocabulary), task.vocabulary.start)

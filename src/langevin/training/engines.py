@@ -1,4 +1,5 @@
-"""Where jobs run: processes on this machine, or a Ray cluster. One interface; Ray is imported only when asked for."""
+"""Where jobs run: processes on this machine, or a Ray cluster. One interface; Ray is imported only
+when asked for."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ LOCAL = "local"
 
 
 class Engine(Protocol):
-    """Runs jobs to their end, as `run_side_by_side` says; at_once None: as many as there is room for."""
+    """Runs jobs to their end, as `run_side_by_side` says; at_once None: as many as there is room
+    for."""
 
     def __call__(
         self, jobs: Sequence[Job], at_once: int | None, on_look: Callable[[], None] = ...,

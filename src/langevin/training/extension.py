@@ -1,4 +1,5 @@
-"""A finished run made longer: it ends with the same bits as if it had been that long from the start."""
+"""A finished run made longer: it ends with the same bits as if it had been that long from the
+start."""
 
 from __future__ import annotations
 
@@ -15,10 +16,12 @@ from ..store.writer import RunWriter
 
 
 def extend(path: Path, epochs: float) -> str:
-    """Let the run in this folder be so many epochs long; what to say of it. `resume` then trains it.
+    """Let the run in this folder be so many epochs long; what to say of it. `resume` then trains
+    it.
 
-    Where the rate is constant, or falls at fixed epochs, it goes on from its end. Where it has fallen along with
-    the epochs, it goes on from the end of its plateau, and the samples after that are drawn anew.
+    Where the rate is constant, or falls at fixed epochs, it goes on from its end. Where it has
+    fallen along with the epochs, it goes on from the end of its plateau, and the samples after that
+    are drawn anew.
     """
     folder = RunFolder(path)
     progress = finished_progress(folder)

@@ -15,7 +15,8 @@ from .state import Parts
 def fill_gradient(
     parts: Parts, task: Task, step: int, carries: Sequence[Carry]
 ) -> tuple[float, list[Carry]]:
-    """Into `.grad`, for the batch of a step; returns its loss, and the state after each of our pieces."""
+    """Into `.grad`, for the batch of a step; returns its loss, and the state after each of our
+    pieces."""
     epoch, index = divmod(step, task.batches_per_epoch)
     run = task.recipe.run
     parts.model.train()

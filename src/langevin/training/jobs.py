@@ -1,7 +1,8 @@
-"""Commands side by side: so many at a time, each on its own threads, all of them stopped when anything goes wrong.
+"""Commands side by side: so many at a time, each on its own threads, all of them stopped when
+anything goes wrong.
 
-Two torch processes with two threads each on two cores wait for each other most of the time; one thread each, they
-take the cores that there are.
+Two torch processes with two threads each on two cores wait for each other most of the time; one
+thread each, they take the cores that there are.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ PARENT = "LANGEVIN_PARENT"
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 """How a log is opened: never through a link."""
 POLL, GRACE = 0.1, 30.0
-"""Seconds between two looks at the children, and seconds in which they may end by themselves when asked to."""
+"""Seconds between two looks at the children, and seconds in which they may end by themselves when
+asked to."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One command, what to call it in messages, the file that takes all it says, and what it may use."""
+    """One command, what to call it in messages, the file that takes all it says, and what it may
+    use."""
 
     name: str
     command: Sequence[str]
@@ -52,15 +55,18 @@ def run_side_by_side(
     jobs: Sequence[Job], at_once: int | None, on_look: Callable[[], None] = lambda: None,
     on_end: Callable[[Job, int], None] = lambda job, code: None, *, keep_going: bool = False,
 ) -> None:
-    """Run all jobs, at most `at_once` at a time (None: as many as there are cores for), in their order; `on_look` is
-    called some times a second meanwhile, `on_end` after each job with its exit code.
+    """Run all jobs, at most `at_once` at a time (None: as many as there are cores for), in their
+    order; `on_look` is called some times a second meanwhile, `on_end` after each job with its exit
+    code.
 
-    The first job that fails (an exit code other than 0; not with `keep_going`), Ctrl-C, SIGTERM and any exception in
-    the callbacks stop all the others: they get SIGTERM, then half a minute to save their work, then SIGKILL. A child
-    that asks `abandoned` now and then also ends when this process is killed outright.
+    The first job that fails (an exit code other than 0; not with `keep_going`), Ctrl-C, SIGTERM and
+    any exception in the callbacks stop all the others: they get SIGTERM, then half a minute to save
+    their work, then SIGKILL. A child that asks `abandoned` now and then also ends when this process
+    is killed outright.
     """
     if at_once is None:
-        from ..process import available_cores  # with torch, which a worker of a cluster has no need of
+        # with torch, which a worker of a cluster has no need of
+        from ..process import available_cores
 
         at_once = max(1, available_cores() // max((job.cpus for job in jobs), default=1))
     if at_once < 1:
@@ -83,7 +89,8 @@ def run_side_by_side(
 
 
 def start(job: Job) -> subprocess.Popen[bytes]:
-    """A child in a session of its own, so that Ctrl-C reaches it through this process and only once."""
+    """A child in a session of its own, so that Ctrl-C reaches it through this process and only
+    once."""
     environment = os.environ | dict.fromkeys(THREADS, str(job.cpus)) | {PARENT: str(os.getpid())}
     try:
         job.log.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +132,8 @@ def stop(processes: list[subprocess.Popen[bytes]]) -> None:
 
 @contextlib.contextmanager
 def signals_as_interrupts() -> Iterator[None]:
-    """SIGTERM and a closed terminal raise KeyboardInterrupt like Ctrl-C; only a main thread may arrange that."""
+    """SIGTERM and a closed terminal raise KeyboardInterrupt like Ctrl-C; only a main thread may
+    arrange that."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -154,7 +162,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent() -> None:
-    """In a child: be asked to stop as soon as its parent dies, however that dies. Only Linux can do it at once."""
+    """In a child: be asked to stop as soon as its parent dies, however that dies. Only Linux can do
+    it at once."""
     if PARENT in os.environ and sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         if abandoned():  # before this was arranged
@@ -162,6 +171,7 @@ def end_with_parent() -> None:
 
 
 def abandoned() -> bool:
-    """True in a child whose parent is gone: nobody waits for it, and somebody may soon start it anew."""
+    """True in a child whose parent is gone: nobody waits for it, and somebody may soon start it
+    anew."""
     parent = os.environ.get(PARENT)
     return parent is not None and os.getppid() != int(parent)

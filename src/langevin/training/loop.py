@@ -1,7 +1,9 @@
-"""The only training loop: gradient, clip, sampler step, samples and validation on a schedule, checkpoints.
+"""The only training loop: gradient, clip, sampler step, samples and validation on a schedule,
+checkpoints.
 
-Everything that changes along the way is in `Trainer` and in the checkpoint; everything else is a function of the recipe
-and the step. So a run that was killed anywhere goes on from its last checkpoint and ends with the same bits.
+Everything that changes along the way is in `Trainer` and in the checkpoint; everything else is a
+function of the recipe and the step. So a run that was killed anywhere goes on from its last
+checkpoint and ends with the same bits.
 """
 
 from __future__ import annotations
@@ -88,7 +90,8 @@ class Trainer(TrainingState):
         run = self.recipe.run
         super().__init__(parts or build(self.recipe, task), Clipper(run.clip, run.clip_norm),
                          keeps_mean=run.sample == "mean")
-        # Children wait for those of a parent that was killed, which end by themselves after the batch at hand.
+        # Children wait for those of a parent that was killed, which end by themselves after the
+        # batch at hand.
         patience = GRACE if PARENT in os.environ or launcher() else 0.0
         self.writer = RunWriter(folder, patience) if folder else Onlooker()
         self.evaluating = False
@@ -119,7 +122,8 @@ class Trainer(TrainingState):
     def run(
         self, on_step: Callable[[Trainer], None] = lambda _: None, stop: Callable[[], bool] = lambda: False
     ) -> None:
-        """Train to the end. When `stop` (asked after every batch) says yes, save and raise Interrupted."""
+        """Train to the end. When `stop` (asked after every batch) says yes, save and raise
+        Interrupted."""
         with self.writer.held():
             self._run(on_step, stop)
 
@@ -198,7 +202,8 @@ class Trainer(TrainingState):
         return score > min((line.valid[self.task.score] for line in self.history), default=math.inf)
 
     def _keep(self, model: nn.Module, log_probs: Tensor, epoch: float, temperature: float) -> None:
-        """Store a sample; beside it what it says of validation, where the last of them are chosen by that."""
+        """Store a sample; beside it what it says of validation, where the last of them are chosen
+        by that."""
         places = len(self.pace.places)
         said = log_probs.float().cpu() if 0 < places * log_probs.numel() * 4 <= LARGEST_KEPT else None
         about = {"running_mean": True} if self.mean is not None else {}
@@ -208,7 +213,8 @@ class Trainer(TrainingState):
             self.said.append(said)
 
     def _out_of_patience(self) -> bool:
-        """No better average on validation for some samples: of all of them, or of the last j of a plateau."""
+        """No better average on validation for some samples: of all of them, or of the last j of a
+        plateau."""
         patience = self.recipe.run.patience
         scores = [line.average[self.task.score] for line in self.history if line.average]
         if self.pace.has_plateau:
@@ -221,7 +227,8 @@ class Trainer(TrainingState):
         return known if len(known) == len(self.said) else []
 
     def _last(self, samples: int) -> tuple[int, float]:
-        """How many of the first so many samples to average, from the last back, and the score of that."""
+        """How many of the first so many samples to average, from the last back, and the score of
+        that."""
         return choose_last(
             self._known()[:samples], lambda log_probs: self.task.scores(log_probs, "valid").present()[self.task.score]
         )

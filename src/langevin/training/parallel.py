@@ -30,7 +30,8 @@ from ..process import launcher
 
 T = TypeVar("T")
 ROOM, PATIENCE, POLL = "langevin-room", 300.0, 0.05
-"""Where the first process says in which room it is; seconds in which others look for it, and between two looks."""
+"""Where the first process says in which room it is; seconds in which others look for it, and
+between two looks."""
 STOP, SAVE = 0, 1
 """What a process may ask of all."""
 
@@ -132,9 +133,9 @@ def launched() -> int:
 def meeting() -> tuple[Any, int, int]:
     """A table in which all processes of this attempt write; our number; how many we are.
 
-    torchrun keeps one table for all its attempts, with what the dead wrote, and its machines may count attempts
-    differently. So the first names a room of its own, and lets in those that knock; a room where nobody
-    answers is an old one.
+    torchrun keeps one table for all its attempts, with what the dead wrote, and its machines may
+    count attempts differently. So the first names a room of its own, and lets in those that knock;
+    a room where nobody answers is an old one.
     """
     table, number, size = next(rendezvous("env://"))
     own = secrets.token_hex(8)
@@ -190,7 +191,8 @@ def talking() -> Iterator[None]:
 
 
 def refuse_lazy_rows(grads: Sequence[Tensor]) -> None:
-    """Rows of an embedding that are brought to date when read would be so at other steps in each process."""
+    """Rows of an embedding that are brought to date when read would be so at other steps in each
+    process."""
     if any(grad.is_sparse for grad in grads):
         raise LangevinError(
             "expected dense gradients where several processes train one chain, got those of a sparse "

@@ -16,7 +16,8 @@ from ..errors import LangevinError
 from .jobs import GRACE, PARENT, POLL, Job, check, signals_as_interrupts, start, stop
 
 RETRIES = 100
-"""Times that a job may lose its process, its worker or its node. Each time it goes on from its checkpoint."""
+"""Times that a job may lose its process, its worker or its node. Each time it goes on from its
+checkpoint."""
 STOPPED = 130
 """The exit code of a command that a signal stopped, and that has saved."""
 OURS = "LANGEVIN_"
@@ -50,7 +51,8 @@ def carry_out(job: Job, python: str, here: str, variables: dict[str, str]) -> in
 
 
 class RayEngine:
-    """Runs jobs on a cluster that was joined. The cluster finds room for each, and another node where one is lost."""
+    """Runs jobs on a cluster that was joined. The cluster finds room for each, and another node
+    where one is lost."""
 
     def __init__(self, ray: Any, nodes: Sequence[dict[str, Any]]) -> None:
         self.ray, self.nodes = ray, nodes
@@ -95,7 +97,8 @@ class RayEngine:
         return task.remote(job, sys.executable, str(Path.cwd()), ours)
 
     def code_of(self, reference: Any, job: Job) -> int:
-        """The exit code; 1, and the reason in the log, where the cluster could not run the command."""
+        """The exit code; 1, and the reason in the log, where the cluster could not run the
+        command."""
         try:
             return int(self.ray.get(reference))
         except self.ray.exceptions.RayError as error:

@@ -23,8 +23,8 @@ class RunningMean(nn.Module):
     """A copy of a model whose weights follow the mean of those in training.
 
     It takes as much memory as the model (`bytes`), no forward pass, and is a model itself: call it,
-    or hand it to a store. `state_dict` has all that an exact resume needs. Buffers, such as those of
-    a batch norm, are copied as they are. With `sparse=True` embeddings call the sampler's
+    or hand it to a store. `state_dict` has all that an exact resume needs. Buffers, such as those
+    of a batch norm, are copied as they are. With `sparse=True` embeddings call the sampler's
     `catch_up_all` before `update`.
 
     >>> model = nn.Linear(2, 1)

@@ -22,7 +22,8 @@ from .parallel import expect_alike, find_group
 
 
 def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str, Any] | None = None) -> Trainer:
-    """A trainer in a new run folder, which remembers what is said `about` it; made when all of the run is built.
+    """A trainer in a new run folder, which remembers what is said `about` it; made when all of the
+    run is built.
 
     Where torchrun starts its command anew, the run that it began itself goes on instead.
     """
@@ -43,7 +44,8 @@ def start(recipe: Recipe, out: Path, *, overwrite: bool = False, about: dict[str
 
 
 def began_here(out: Path) -> bool:
-    """Whether torchrun, on this machine or on that of another process, began the run in this folder.
+    """Whether torchrun, on this machine or on that of another process, began the run in this
+    folder.
 
     All processes ask together.
     """

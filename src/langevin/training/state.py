@@ -23,7 +23,8 @@ from .running_mean import RunningMean
 
 @dataclass(frozen=True)
 class Parts:
-    """What a run is made of, built before anything is written, so that settings which do not work cost nothing."""
+    """What a run is made of, built before anything is written, so that settings which do not work
+    cost nothing."""
 
     device: torch.device
     model: nn.Module

@@ -11,7 +11,8 @@ TWINS = {"sgld": "sgd", "psgld": "rmsprop", "santa": "rmsprop", "sghmc": "moment
 
 
 def twin_recipe(recipe: Recipe) -> Recipe:
-    """The recipe of the twin, which keeps weights as they are, no means of them, and pools nothing."""
+    """The recipe of the twin, which keeps weights as they are, no means of them, and pools
+    nothing."""
     sampler = recipe.sampler
     if sampler.name in OPTIMISERS:
         raise LangevinError(f"expected a sampler to compare with its optimiser, got {sampler.name}, which is one; "

@@ -1,7 +1,9 @@
-"""The compiled kernels give the bits of the plain torch functions, whatever the shape, the settings and the threads.
+"""The compiled kernels give the bits of the plain torch functions, whatever the shape, the settings
+and the threads.
 
-Bits are equal in float32 for every sampler, in float64 for SGLD, SGHMC and SGNHT. In float64 PSGLD and Santa agree to
-rounding: MKL's double square root, which their plain functions use, is one unit off in one of eighty numbers.
+Bits are equal in float32 for every sampler, in float64 for SGLD, SGHMC and SGNHT. In float64 PSGLD
+and Santa agree to rounding: MKL's double square root, which their plain functions use, is one unit
+off in one of eighty numbers.
 """
 
 import logging
@@ -48,7 +50,8 @@ SHAPES = st.lists(
 
 
 def after(name, fused, shapes, dtype=torch.float32, steps=3, prepare=lambda p: p, means=False, **settings):
-    """Parameters and states after some steps with random gradients, under priors with means of their own or without."""
+    """Parameters and states after some steps with random gradients, under priors with means of
+    their own or without."""
     generator = torch.Generator().manual_seed(0)
     parameters = [
         torch.nn.Parameter(prepare(torch.randn(shape, generator=generator, dtype=dtype))) for shape in shapes
@@ -85,7 +88,8 @@ def test_kernel_equals_reference(name, dtype, data):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_many_blocks_on_one_and_two_threads(name, dtype):
-    """Large enough for several threads; the fused results agree to the bit even where a mean is taken."""
+    """Large enough for several threads; the fused results agree to the bit even where a mean is
+    taken."""
     threads = torch.get_num_threads()
     results = []
     try:
@@ -122,7 +126,8 @@ def test_row_noise_kernel(width):
 @pytest.mark.parametrize("temperature", [0.0, 0.3])
 @pytest.mark.parametrize("name", ["sgld", "psgld"])
 def test_row_kernels_equal_the_reference(name, temperature, dtype):
-    """Steps have the same bits (PSGLD in float32); moves of late rows go through another logarithm in PSGLD."""
+    """Steps have the same bits (PSGLD in float32); moves of late rows go through another logarithm
+    in PSGLD."""
     results = []
     for choice in (True, False):
         torch.manual_seed(0)

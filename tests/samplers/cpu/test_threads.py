@@ -46,7 +46,8 @@ def updated(seed=0, fused=True):
 
 
 def as_address(function):
-    """Of a C function that calls a Python function; the first must be held as long as it is used."""
+    """Of a C function that calls a Python function; the first must be held as long as it is
+    used."""
     made = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(function)
     return made, ctypes.cast(made, ctypes.c_void_p).value
 

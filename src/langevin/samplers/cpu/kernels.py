@@ -1,12 +1,14 @@
-"""The compiled loops behind `launch.py`: noise, state and step of every sampler in one pass over memory.
+"""The compiled loops behind `launch.py`: noise, state and step of every sampler in one pass over
+memory.
 
-Kernels walk over blocks of 1024 elements whose noise stays in L1, and give the bits of the plain torch functions. They
-are functions of a table (see `table.py`) which do to each of its items what the function above them says. Priors with a
-mean have kernels of their own, with the same text: which of the two is meant, `None` or `True`, is known when they are
-compiled. (One kernel that looked for a mean at run time cost SGHMC 1.1 times as much.)
+Kernels walk over blocks of 1024 elements whose noise stays in L1, and give the bits of the plain
+torch functions. They are functions of a table (see `table.py`) which do to each of its items what
+the function above them says. Priors with a mean have kernels of their own, with the same text:
+which of the two is meant, `None` or `True`, is known when they are compiled. (One kernel that
+looked for a mean at run time cost SGHMC 1.1 times as much.)
 
-numba's cache on disk watches this file alone: after a change in noise.py (either) or table.py, touch it and rows.py
-too.
+numba's cache on disk watches this file alone: after a change in noise.py (either) or table.py,
+touch it and rows.py too.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
@@ -154,7 +156,8 @@ def sghmc_mean_blocks(data):
 
 @inlined
 def sum_of_squares(m, pile):
-    """Of a block, in the order of `sgnht.mean_square`: halves onto each other, whatever the threads."""
+    """Of a block, in the order of `sgnht.mean_square`: halves onto each other, whatever the
+    threads."""
     half = pile.size
     if m.size == 2 * half:
         for i in range(half):
@@ -172,7 +175,8 @@ def sum_of_squares(m, pile):
 
 @inlined
 def sgnht_block(data, line, block, xi, centred):
-    """SGHMC at the friction that the fourth tensor holds; the fifth, if any, gets the sum of m² of each block."""
+    """SGHMC at the friction that the fourth tensor holds; the fifth, if any, gets the sum of m² of
+    each block."""
     t, g, m = part(data, line, 0, block), part(data, line, 1, block), part(data, line, 2, block)
     fill_block(data, line, xi, block, t, g)
     keep = real(data, 1.0 - np.float64(tensor(data, line, 3, 1)[0]))

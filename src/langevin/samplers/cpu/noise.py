@@ -1,9 +1,10 @@
 """`samplers/noise.py` compiled: normals for the kernels, a cache-sized piece at a time, with the
 bits of the plain functions.
 
-What makes LLVM vectorise, measured with AVX-512: Philox on 64-bit lanes that keep only their low halves (32-bit lanes
-are 2.4 times slower), helpers that must be inlined (a call within the loop is scalar: 4 times slower), selects
-instead of branches, float32 constants. Nothing may fuse a multiplication with an addition: that would change bits.
+What makes LLVM vectorise, measured with AVX-512: Philox on 64-bit lanes that keep only their low
+halves (32-bit lanes are 2.4 times slower), helpers that must be inlined (a call within the loop is
+scalar: 4 times slower), selects instead of branches, float32 constants. Nothing may fuse a
+multiplication with an addition: that would change bits.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
@@ -39,18 +40,21 @@ ONE, HALF, MINUS_TWO, LOG_2, UNIT = f32(1), f32(0.5), f32(-2), f32(noise.LN2), f
 SQRT_HALF, MANTISSA, EXPONENT_AT = i32(noise.SQRT_HALF_BITS), i32(0x7FFFFF), i32(23)
 BIT, TWO_BITS = u32(1), u32(2)
 AT_ONCE, PER_LINE = 16, 16
-"""Counters between two requests to memory: a vector of 64-byte registers. Float32 numbers in a line of the cache."""
+"""Counters between two requests to memory: a vector of 64-byte registers. Float32 numbers in a line
+of the cache."""
 
 
 @inlined
 def twist(a, b, c, d, k0, k1):
-    p0, p1 = (a & LOW) * M0, (c & LOW) * M1  # only here do the upper halves matter, so only here are they cleared
+    # only here do the upper halves matter, so only here are they cleared
+    p0, p1 = (a & LOW) * M0, (c & LOW) * M1
     return (p1 >> HALF_WORD) ^ b ^ u64(k0), p1, (p0 >> HALF_WORD) ^ d ^ u64(k1), p0
 
 
 @inlined
 def philox_words(counter, parameter, step, stream, k0, k1):
-    """`noise.philox`, one counter; ten rounds written out, as LLVM vectorises no loop within a loop."""
+    """`noise.philox`, one counter; ten rounds written out, as LLVM vectorises no loop within a
+    loop."""
     a, b, c, d = u64(counter), u64(parameter), u64(step), u64(stream)
     a, b, c, d = twist(a, b, c, d, k0, k1)
     a, b, c, d = twist(a, b, c, d, u32(k0 + K0[1]), u32(k1 + K1[1]))
@@ -102,8 +106,8 @@ def fill_row(data, line, xi, row, run):
 
 @inlined
 def fill_block(data, line, xi, block, t, g):
-    """Noise of a block, while its weights and gradients are on their way from memory: updates then take 0.7 to 0.95 of
-    the time. (Asking for the states too gains nothing more.)"""
+    """Noise of a block, while its weights and gradients are on their way from memory: updates then
+    take 0.7 to 0.95 of the time. (Asking for the states too gains nothing more.)"""
     if word(data, NOISY):
         for start in range(0, RUN, AT_ONCE):
             for i in range(4 * start, 4 * (start + AT_ONCE), PER_LINE):

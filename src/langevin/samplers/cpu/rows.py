@@ -1,5 +1,6 @@
-"""Compiled loops over embedding rows: the steps of `kernels.py` on some rows of a matrix, and the moves of `clocks.py`
-for rows that come late. An item is an entry of the second tensor; the size of a line is the width of the matrix.
+"""Compiled loops over embedding rows: the steps of `kernels.py` on some rows of a matrix, and the
+moves of `clocks.py` for rows that come late. An item is an entry of the second tensor; the size of
+a line is the width of the matrix.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
@@ -93,7 +94,8 @@ def log_one_minus(y):
 
 @inlined
 def exp_minus_one(x):
-    """expm1 for x ≤ 0 to 10⁻¹⁵: 2ⁿ·(expm1(r) + 1) − 1 with x = n·log 2 + r, n read from the bits of a large sum."""
+    """expm1 for x ≤ 0 to 10⁻¹⁵: 2ⁿ·(expm1(r) + 1) − 1 with x = n·log 2 + r, n read from the bits of
+    a large sum."""
     x = -700.0 if x < -700.0 else x
     shifted = x * INVERSE_LOG_2 + MAGIC
     n = shifted - MAGIC
@@ -111,7 +113,8 @@ def deviation(shrink, y, k, gain, heat):
 
 @inlined
 def frozen_row(data, line, item, xi):
-    """`clocks.frozen_move` in float64, weight by weight; by libm, much slower, where a pull may exceed 1/32."""
+    """`clocks.frozen_move` in float64, weight by weight; by libm, much slower, where a pull may
+    exceed 1/32."""
     pull, num_data, tiny, eps_in, eps_out, ceiling = doubles(data)[:6]
     row = start_row(data, line, item, xi)
     t, v = row_of(data, line, 0, row), row_of(data, line, 2, row)

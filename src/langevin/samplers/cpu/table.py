@@ -1,14 +1,14 @@
 """How a compiled kernel finds its work: one table of 64-bit words for all parameters of a launch.
 
-    0 next item | 1 items | 2 items at once | 3 scratch | 4-8 seed (two words), step, stream, noisy | 9-18 constants
-    19… one line for each parameter: first item, size, number, addresses of up to five tensors and of the mean of its
+    0 next item | 1 items | 2 items at once | 3 scratch | 4-8 seed (two words), step, stream, noisy
+    | 9-18 constants 19… one line for each parameter: first item, size, number, addresses of up to five tensors and of the mean of its
     prior (0: it has none); at the end a line that holds nothing but the number of all items
 
-An item is a block of elements or a row. Every thread calls the kernel with the address of the table, takes some items
-at a time by adding to word 0, and returns when there are no more: nobody need know how many threads there are, and a
-core that is busy elsewhere holds up no more than what it took. The type that the address points to is that of the
-weights and compiles the kernel for float32 or float64. Constants are stored as float64 and rounded when read, as torch
-does.
+An item is a block of elements or a row. Every thread calls the kernel with the address of the
+table, takes some items at a time by adding to word 0, and returns when there are no more: nobody
+need know how many threads there are, and a core that is busy elsewhere holds up no more than what
+it took. The type that the address points to is that of the weights and compiles the kernel for
+float32 or float64. Constants are stored as float64 and rounded when read, as torch does.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
@@ -45,7 +45,8 @@ inlined: Any = numba.njit(forceinline=True, **OPTIONS)
 
 
 class Kernel:
-    """A function of a table's address, compiled to a C function for each dtype when it is first needed."""
+    """A function of a table's address, compiled to a C function for each dtype when it is first
+    needed."""
 
     def __init__(self, function: Callable[..., None]) -> None:
         self.function, self.compiled = function, dict[str, Any]()
@@ -72,7 +73,8 @@ def write(
     sizes: tuple[int, int, int], lines: Sequence[Sequence[int]], constants: Sequence[float],
     key: tuple[int, int, int] | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """The table; sizes are items, items at once and scratch, the key is (seed, step, stream) of the noise, if any."""
+    """The table; sizes are items, items at once and scratch, the key is (seed, step, stream) of the
+    noise, if any."""
     words = np.zeros(LINES + LINE * len(lines) + 1, np.int64)
     words[ITEMS:SEED] = sizes
     if key is not None:
@@ -163,7 +165,8 @@ def prefetch(typing, array, index):
         place = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        builder.call(function, [place, number(0), number(3), number(1)])  # to read, into all caches, data
+        # to read, into all caches, data
+        builder.call(function, [place, number(0), number(3), number(1)])
         return context.get_dummy_value()
 
     return types.void(array, types.int64), generate
@@ -199,12 +202,13 @@ def tensor(data, line, index, size):
 def wide_vectors(typing, data):
     """Compile the loops of the function that says so with the widest vectors there are.
 
-    For Intel's processors LLVM takes half of a 512-bit register, as wide vectors once made them slower; the noise
-    takes 1.5 times as long then (`docs/speed.md`).
+    For Intel's processors LLVM takes half of a 512-bit register, as wide vectors once made them
+    slower; the noise takes 1.5 times as long then (`docs/speed.md`).
     """
 
     def generate(context, builder, signature, arguments):
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')  # past llvmlite's list, which lacks it
+        # past llvmlite's list, which lacks it
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
     return types.void(data), generate

@@ -1,12 +1,14 @@
-"""Threads for the compiled updates: torch's own OpenMP team where there is one, a pool of Python threads elsewhere.
+"""Threads for the compiled updates: torch's own OpenMP team where there is one, a pool of Python
+threads elsewhere.
 
-Right behind a backward pass torch's worker threads still spin on their cores, for some milliseconds, in wait of more
-work. Threads of ours would have to take turns with them (updates took 2.5 times as long); so the work is given to
-the very threads that wait, which takes microseconds. torch brings GNU's libgomp on Linux; we ask the dynamic linker for
-the copy that torch uses and call its entry point for parallel regions.
+Right behind a backward pass torch's worker threads still spin on their cores, for some
+milliseconds, in wait of more work. Threads of ours would have to take turns with them (updates took
+2.5 times as long); so the work is given to the very threads that wait, which takes microseconds.
+torch brings GNU's libgomp on Linux; we ask the dynamic linker for the copy that torch uses and call
+its entry point for parallel regions.
 
-A forked child has none of its parent's OpenMP threads, but libgomp does not know and would wait for them for ever.
-There, and where there is no libgomp, the work goes to threads that sleep while idle.
+A forked child has none of its parent's OpenMP threads, but libgomp does not know and would wait for
+them for ever. There, and where there is no libgomp, the work goes to threads that sleep while idle.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 def run_kernel(function: int, data: int, *, parallel: bool) -> None:
-    """Call a C function void(void *) at an address with this argument, on each of torch's threads at once or here."""
+    """Call a C function void(void *) at an address with this argument, on each of torch's threads
+    at once or here."""
     threads = torch.get_num_threads() if parallel else 1
     if threads == 1:
         prototype(function)(data)
@@ -38,7 +41,8 @@ def run_kernel(function: int, data: int, *, parallel: bool) -> None:
         helpers = [workers(threads - 1).submit(prototype(function), data) for _ in range(threads - 1)]
         prototype(function)(data)
         for helper in helpers:
-            if not helper.cancel():  # one that never woke up is not waited for: the others have done its work
+            # one that never woke up is not waited for: the others have done its work
+            if not helper.cancel():
                 helper.result()
 
 
@@ -48,10 +52,11 @@ prototype = functools.cache(ctypes.CFUNCTYPE(None, ctypes.c_void_p))
 
 @functools.cache
 def openmp() -> Region | None:
-    """The parallel region of the libgomp that torch is bound to, or of what stands in for it; None without one.
+    """The parallel region of the libgomp that torch is bound to, or of what stands in for it; None
+    without one.
 
-    Symbols are looked up as they were for torch: among what all of the process shares (a preloaded library comes
-    first), then among the libraries that torch depends on.
+    Symbols are looked up as they were for torch: among what all of the process shares (a preloaded
+    library comes first), then among the libraries that torch depends on.
     """
     if forked:
         return None
