@@ -25,7 +25,7 @@ from langevin.predict.decision import (
 )
 from langevin.predict.load import open_as
 from langevin.predict.rules import read_rules
-from langevin.store.folder import DECISIONS
+from langevin.store.folder import DECISIONS, MARKER
 
 
 def opened(path, selection=Selection()):  # noqa: B008  # frozen
@@ -207,6 +207,7 @@ def test_a_promise_on_data_that_chose_the_model_is_told_to_be_optimistic(run):
     # which promises nothing
     assert run.caution(replace(RISK, target="coverage", confidence=None)) is None
     origin.write_text(json.dumps(folder.origin.flat() | {"temperature_choice": {}}))
+    (folder.path / MARKER).unlink()  # which older versions did not write
     run = opened(folder.path)
     assert "chose when to stop and the temperature, so" in run.caution(RISK)
     assert run.decide(risk=0.5, confidence=0.9).caution == run.caution(RISK)
@@ -224,6 +225,7 @@ def test_a_student_inherits_the_choices_of_its_teacher(run, tmp_path):
         "run": str(run.path), "per_row": 1, "data_weight": 0.0, "generated": 0, "select": "thinned",
         "discard": 0, "samples": [{"file": "1.safetensors", "step": 1, "sha256": "0" * 64, "chain": 0}]}}
     (student / "origin.json").write_text(json.dumps(facts))
+    (student / MARKER).unlink()  # which older versions did not write
     assert opened(student).caution(RISK) is None
     recipe = run.path / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("[run]\n", "[run]\npatience = 3\n"))

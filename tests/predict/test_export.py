@@ -231,7 +231,7 @@ def test_the_command_and_what_it_refuses(cli, finished_run, tmp_path, tiny):
         ((finished_run, out), "already holds an exported model"),
         ((finished_run, tmp_path / "full", "--overwrite"), "holds something else"),
         ((tmp_path / "full", tmp_path / "new"), "expected a run folder"),
-        ((tmp_path / "begun", tmp_path / "new"), "no samples"),
+        ((tmp_path / "begun", tmp_path / "new"), "expected samples in"),
         ((finished_run, tmp_path / "new", "--samples", 0), "between 1 and 4"),
     ]:
         code, _, messages = cli("export", *arguments)

@@ -9,6 +9,7 @@ the same step. Decisions are the first one's, which alone writes.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import re
@@ -164,7 +165,14 @@ def find_group() -> Group:
             store, number, size = meeting()
             backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
             dist.init_process_group(backend, store=store, rank=number, world_size=size)
+            atexit.register(leave)
     return Processes()
+
+
+def leave() -> None:
+    """End the threads that talk; Python may abort a process that ends while they run."""
+    with contextlib.suppress(RuntimeError):
+        dist.destroy_process_group()
 
 
 def is_first_to_speak() -> bool:
