@@ -18,7 +18,7 @@ from langevin.store.records import write_json
 from langevin.store.writer import RunWriter
 from langevin.training.chains import resume_chains, start_chains
 from langevin.training.engines import Engine
-from langevin.training.jobs import Job, abandoned, end_with_parent, last_words, run_side_by_side
+from langevin.training.jobs import Job, abandoned, end_with_parent, last_lines, run_side_by_side
 from langevin.errors import Interrupted
 from langevin.training.session import resume, start, train_until_done
 
@@ -168,7 +168,7 @@ def side_by_side(
 
     def ended(job: Job, code: int) -> None:
         if code:
-            failed[job.name] = last_words(job)
+            failed[job.name] = last_lines(job)
         on_end(job.name)
 
     engine(jobs, at_once, on_end=ended, keep_going=True)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from langevin.data.buckets import Buckets, in_length_order, lengths_of, pad
 from langevin.models.encoder_files import find_encoder
-from langevin.models.encoder_loading import load_encoder, quiet
+from langevin.models.encoder_loading import load_encoder, quiet_transformers
 
 from .records import Record
 from .sentence_sets import ENCODER, PARTS, SentenceSplits
@@ -70,7 +70,7 @@ def fine_tune(data: SentenceSplits, epochs: int = EPOCHS) -> tuple[FineTuned, li
 
 def tokenise(data: SentenceSplits) -> dict[str, list[Tensor]]:
     tokenizer, _ = load_encoder(find_encoder(ENCODER))
-    with quiet():
+    with quiet_transformers():
         return {
             part: [torch.tensor(row) for row in
                    tokenizer(data.texts[part], truncation=True, max_length=LONGEST)["input_ids"]]

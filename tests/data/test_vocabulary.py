@@ -89,7 +89,7 @@ def test_a_text_in_chunks_is_the_text_whole(tmp_path_factory, signs, running):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "CHUNK", 3)
         letters = "".join(text.letters_of(text.Text(path)))
-        words = [word for block in text.words_of(raw, None if running else END) for word in block]
+        words = [word for block in text.words_in(raw, None if running else END) for word in block]
     assert letters.encode() == raw
     lines = letters.removesuffix("\n").split("\n")
     expected = letters.split() if running else [w for line in lines for w in [*line.split(), END]]

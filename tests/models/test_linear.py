@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from langevin.errors import LangevinError
-from langevin.models.linear import Choice, LinearPosterior
-from langevin.models.linear_fit import TEMPERATURE, cross_fit, fit_linear
-from langevin.models.logistic import Labelled, find_top, log_softmax, nll, spread
+from langevin.models.linear import LinearChoice, LinearPosterior
+from langevin.models.linear_fit import TEMPERATURE, fit_linear
+from langevin.models.logistic import Labelled, find_top, log_softmax, logistic_nll, spread
 
 CLASSES = ("food", "room", "price")
 WORDS = {
@@ -85,7 +85,7 @@ def test_top_is_that_of_scikit_learn(fitted, prior_variance):
     np.testing.assert_allclose(log_softmax(new @ top),
                                rival.predict_log_proba(new.toarray()), atol=0.03)
     again = find_top(data, prior_variance, top)
-    assert nll(data, again) == pytest.approx(nll(data, top), abs=1e-4)
+    assert logistic_nll(data, again) == pytest.approx(logistic_nll(data, top), abs=1e-4)
 
 
 def test_deviation_is_the_diagonal_of_the_hessian():
@@ -139,7 +139,7 @@ def test_prior_variance_is_that_of_least_validation_nll(fitted):
     valid = reviews(100, 1)
     chosen = fitted.choice
     for factor in (0.5, 2):
-        other = Choice(chosen.prior_variance * factor, chosen.least, 0)
+        other = LinearChoice(chosen.prior_variance * factor, chosen.least, 0)
         rival = fit_linear(*reviews(300, 0), CLASSES, choice=other)
         point = log_softmax(rival.features(valid[0]) @ rival.weights.numpy())
         assert nll_of(torch.from_numpy(point)[None], valid[1]) > chosen.nll - 1e-3
@@ -173,7 +173,7 @@ def test_written_and_read_back(fitted, vectors):
 
 
 def spoil(name: str, change) -> dict[str, Tensor]:
-    posterior = fit_linear(*reviews(60, 0), CLASSES, choice=Choice(4.0, 1, 0.0))
+    posterior = fit_linear(*reviews(60, 0), CLASSES, choice=LinearChoice(4.0, 1, 0.0))
     tensors = posterior.to_tensors()
     if change is None:
         del tensors[name]
@@ -223,29 +223,6 @@ def test_vectors_of_any_scale(vectors):
                                atol=0.02, rtol=0)
 
 
-def test_scores_out_of_fold_know_nothing_of_their_labels(vectors):
-    rows, labels = vectors
-    scores = cross_fit(rows, labels, CLASSES, seed=2, draws=3)
-    assert scores.shape == (3, 240, 3)
-    inside = fit_linear(rows, labels, CLASSES, seed=2, draws=3).log_probs(rows)
-    assert nll_of(inside, labels) < nll_of(scores, labels) < 0.75
-    noise = [CLASSES[n] for n in np.random.default_rng(0).integers(3, size=240)]
-    assert nll_of(cross_fit(rows, noise, CLASSES), noise) > 1.05  # log 3 is 1.0986
-    choice = Choice(4.0, 1, 0.0)
-    before = cross_fit(rows, labels, CLASSES, choice=choice)
-    other = [*labels]
-    other[7] = CLASSES[(CLASSES.index(labels[7]) + 1) % 3]
-    assert not torch.equal(cross_fit(rows, other, CLASSES, choice=choice), before)
-
-
-def test_out_of_fold_scores_of_a_class_that_only_its_fold_has():
-    texts, labels = reviews(40, 0)
-    scores = cross_fit([*texts, "a parrot sang"], [*labels, "bird"], (*CLASSES, "bird"),
-                       choice=Choice(4.0, 1, 0.0))
-    assert bool(scores.isfinite().all())
-    assert float(scores[:, -1, 3].exp().mean()) < 0.2
-
-
 def test_balanced_classes_count_alike():
     texts, labels = reviews(400, 0)
     rare = [i for i, label in enumerate(labels) if label == "price"][:6]
@@ -255,7 +232,7 @@ def test_balanced_classes_count_alike():
     own = [i for i, label in enumerate(answers) if label == "price"]
 
     def recall(class_weight) -> float:
-        fit = fit_linear(*few, CLASSES, choice=Choice(4.0, 1, 0.0), class_weight=class_weight)
+        fit = fit_linear(*few, CLASSES, choice=LinearChoice(4.0, 1, 0.0), class_weight=class_weight)
         return float((fit.log_probs(new).mean(0).argmax(1)[own] == 2).float().mean())
 
     assert recall("balanced") > recall(None) + 0.1
@@ -297,7 +274,7 @@ def test_fifty_classes_of_few_rows_and_a_prior_as_wide_as_it_gets():
 ])  # fmt: skip
 def test_bad_input_is_refused(items, labels, classes, message):
     with pytest.raises(LangevinError, match=message) as caught:
-        fit_linear(items, labels, classes, choice=Choice(4.0, 1, 0.0))
+        fit_linear(items, labels, classes, choice=LinearChoice(4.0, 1, 0.0))
     assert "\n" not in str(caught.value)
 
 

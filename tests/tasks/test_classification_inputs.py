@@ -13,7 +13,7 @@ from langevin.recipe import load_recipe
 from langevin.recipe.sentences import default_recipe
 from langevin.store.folder import RunFolder
 from langevin.tasks import open_task
-from langevin.tasks.classification import log_probs_of, model_of, open_reader
+from langevin.tasks.classification import log_probs_of, recorded_classifier, open_reader
 from langevin.training.loop import Interrupted
 from langevin.training.session import resume, start
 from tests.sentences import TINY_CLASSIFIER, questions, write_questions
@@ -68,7 +68,7 @@ def test_it_learns_resumes_to_the_same_bits_and_opens_without_its_data(build, tm
     (tmp_path / "q.csv").unlink()
     for path in tmp_path.glob("v*.txt"):
         path.unlink()
-    model = model_of(folder.recipe, folder.vocabulary, folder.facts)
+    model = recorded_classifier(folder.recipe, folder.vocabulary, folder.facts)
     folder.store().samples[-1].load_into(model)
     reader = open_reader(folder.recipe, folder.vocabulary, folder.facts)
     texts = whole.task.texts["test"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -57,31 +57,50 @@ from .app import (
     say_unknown,
     takes_selection,
 )
+from .options import takes
 
 app = command_group()
 
+Masks = Annotated[
+    int | None,
+    typer.Option(min=1, max=MASKS, help="average K dropout masks of the last sample"),
+]
+
+
+@dataclass(frozen=True)
+class CaptionScoring:
+    """Captions of a whole split, written to a file and scored."""
+
+    captions: Annotated[
+        Path | None, typer.Option(help="caption the split into this file, with BLEU … CIDEr")
+    ] = None
+    beam: Annotated[int, typer.Option(help="width of the beam search for --captions")] = 5
+    length_power: LengthPower = BeamSettings.length_power
+    max_length: MaxLength = 20
+
+    @property
+    def search(self) -> BeamSettings:
+        return BeamSettings(
+            self.beam, length_power=self.length_power, max_length=self.max_length
+        )
+
+
 @app.command(epilog=example("langevin evaluate runs/my --split test"))
 @takes_selection
+@takes("written", CaptionScoring)
 def evaluate(
     folder: Folder,
     selection: Selection,
     split: Split = "test",
+    *,
     text: Annotated[
         Path | None, typer.Option(help="score this text file instead of a split")
     ] = None,
-    mc_dropout: Annotated[
-        int | None,
-        typer.Option(min=1, max=MASKS, help="average K dropout masks of the last sample"),
-    ] = None,
+    mc_dropout: Masks = None,
     curve: Annotated[
         bool, typer.Option("--curve", help="all three collections by number of samples")
     ] = False,
-    captions: Annotated[
-        Path | None, typer.Option(help="caption the split into this file, with BLEU … CIDEr")
-    ] = None,
-    beam: Annotated[int, typer.Option(help="width of the beam search for --captions")] = 5,
-    length_power: LengthPower = BeamSettings.length_power,
-    max_length: MaxLength = 20,
+    written: CaptionScoring,
     overwrite: Overwrite = False,
     weight_average: Annotated[
         bool, typer.Option("--weight-average", help="the mean of the weights beside")
@@ -94,7 +113,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Metrics of the last sample and of the averaged model."""
-    search = BeamSettings(beam, length_power=length_power, max_length=max_length)
+    captions, search = written.captions, written.search
     if captions is not None:
         check_request(
             folder, captions, search, text=text, mc_dropout=mc_dropout, overwrite=overwrite
@@ -110,13 +129,18 @@ def evaluate(
         if captions is not None and isinstance(posterior, CaptionPosterior):
             found = caption_metrics(posterior, result.split, search, captions, progress)
             result = replace(result, captions=found)
+    say_notes(result, only_samples=on != LOCAL and posterior.pools)
+    print(json.dumps(result.to_dict())) if as_json else show_evaluation(result)
+
+
+def say_notes(result: Evaluation, *, only_samples: bool) -> None:
+    """What was left out, with JSON too."""
     say_skipped(result.skipped)
-    if on != LOCAL and posterior.pools:
+    if only_samples:
         messages.print("averaged on the cluster; the other members of this run are told without "
                        "--on", style="yellow", soft_wrap=True)  # fmt: skip
     for note in result.captions.notes if result.captions else ():
         messages.print(note, style="yellow", soft_wrap=True)
-    print(json.dumps(result.to_dict())) if as_json else show_evaluation(result)
 
 
 def show_evaluation(result: Evaluation) -> None:

@@ -68,7 +68,7 @@ def letters_of(text: Text | bytes) -> Iterator[str]:
         before += len(chunk)
 
 
-def words_of(text: Text | bytes, end: str | None) -> Iterator[list[str]]:
+def words_in(text: Text | bytes, end: str | None) -> Iterator[list[str]]:
     """What white space separates; after each line comes the token `end`, if there is one."""
     mark = f" {end} " if end else " "
     rest, open_line = "", end is not None

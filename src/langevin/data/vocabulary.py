@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import LangevinError
 from .display import letters_of_bytes, visible
-from .text import Text, bytes_of, chunks_of, letters_of, words_of
+from .text import Text, bytes_of, chunks_of, letters_of, words_in
 
 LEVELS = ("byte", "char", "word")
 UNKNOWN, END = "<unk>", "<eos>"
@@ -76,7 +76,7 @@ class Vocabulary:
             seen = {chr(code) for code in counts.nonzero()[0].tolist()}
             return cls(level, [*sorted(seen | {"\n"}), UNKNOWN])
         words: Counter[str] = Counter()
-        for block in words_of(text, None if running else END):
+        for block in words_in(text, None if running else END):
             words.update(block)
         return cls.of_text(words, min_count=min_count, max_size=max_size, running=running)
 
@@ -165,7 +165,7 @@ class Vocabulary:
 
     def word_blocks(self, text: Text | bytes) -> Iterator[NDArray[np.int32]]:
         unknown, get = -1 if self.unknown is None else self.unknown, self.numbers.get
-        for block in words_of(text, self.line_end):
+        for block in words_in(text, self.line_end):
             numbers = np.fromiter(map(get, block, repeat(unknown)), np.int32, len(block))
             if unknown < 0 and (numbers < 0).any():
                 self.refuse(block[int((numbers < 0).argmax())])
@@ -189,7 +189,7 @@ class Vocabulary:
         elif self.level == "char":
             tokens = list(text)
         else:
-            tokens = [word for block in words_of(raw, self.line_end) for word in block]
+            tokens = [word for block in words_in(raw, self.line_end) for word in block]
             if not self.running and not text.endswith("\n"):
                 tokens.pop()
         start = torch.tensor([self.start])
@@ -277,7 +277,7 @@ def number_words(text: Text | bytes, *, running: bool) -> tuple[Tensor, list[str
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     buffer = bytearray()
-    for block in words_of(text, None if running else END):
+    for block in words_in(text, None if running else END):
         buffer += np.fromiter(map(numbers.__getitem__, block), np.int32, len(block)).tobytes()
     return torch.from_numpy(np.frombuffer(buffer, np.int32)), list(numbers)
 

@@ -48,7 +48,7 @@ def foreign_result(result: DemoResult) -> ResultTable:
     """A row for each kind of text."""
     rows = tuple(
         (kind.name, f"{kind.nll:.2f}", f"{100 * kind.percentile:.0f}",
-         share(kind.surprise_auroc), share(kind.disagreement_auroc))
+         auroc_text(kind.surprise_auroc), auroc_text(kind.disagreement_auroc))
         for kind in result.foreign.kinds
     )  # fmt: skip
     columns = ("text", "nats a byte", "percentile", "AUROC", "by disagreement")
@@ -58,7 +58,7 @@ def foreign_result(result: DemoResult) -> ResultTable:
     return ResultTable(title, columns, rows, named=True)
 
 
-def share(value: float | None) -> str:
+def auroc_text(value: float | None) -> str:
     return "" if value is None else f"{value:.3f}"
 
 

@@ -19,7 +19,7 @@ from ..errors import LangevinError
 from .counts_reader import CountsReader, check_tokens
 
 if TYPE_CHECKING:
-    from .counts_table import Ngrams, Place
+    from .counts_table import CountedNgrams, Place
 
 MEMORY = 256 * 2**20
 LONGEST = 20
@@ -114,10 +114,10 @@ class Counts:
 
     def to_tensors(self) -> dict[str, Tensor]:
         """All there is to keep, for a safetensors file; it contains the text."""
-        from .counts_storage import columns_of
+        from .counts_storage import ngram_tensors
 
         facts = (self.vocabulary, self.order, self.asked_order, self.memory)
-        return columns_of(self.ngrams) | {"facts": torch.tensor(facts), "start": self.start[0]}
+        return ngram_tensors(self.ngrams) | {"facts": torch.tensor(facts), "start": self.start[0]}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], vocabulary: int) -> Counts:
@@ -139,10 +139,10 @@ class Counts:
         return counts
 
 
-def reserve(order: int, memory: int) -> Ngrams:
-    from .counts_table import Ngrams
+def reserve(order: int, memory: int) -> CountedNgrams:
+    from .counts_table import CountedNgrams
 
-    return Ngrams(order, memory)
+    return CountedNgrams(order, memory)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from .counts_rows import (
     answer,
     append,
     array,
-    cell,
+    node_cell,
     find,
     has_room,
     home,
@@ -52,10 +52,10 @@ LEAST = 0.05
 def search(top, below, contexts, length, token, ngrams):
     """Put the n-grams that end in this token into ngrams[1:]; returns the length of the longest."""
     for k in range(length + 1):
-        x = scramble(cell(top, below, contexts[k], ID), token)
+        x = scramble(node_cell(top, below, contexts[k], ID), token)
         prefetch(top.slots, home(top.slots, x))
     for k in range(length + 1):
-        parent = cell(top, below, contexts[k], ID)
+        parent = node_cell(top, below, contexts[k], ID)
         row = find(top, parent, token)
         if row < 0:
             row = ~find(below, parent, token) if below.size[0] > 0 else 0
@@ -74,9 +74,9 @@ def discount(discounts, k, count):
 def left_over(top, below, place, discounts, k):
     """What the discounts of a context leave to the shorter one, in counts."""
     return (
-        discounts[k, 0] * cell(top, below, place, ONES)
-        + discounts[k, 1] * cell(top, below, place, TWOS)
-        + discounts[k, 2] * cell(top, below, place, MORE)
+        discounts[k, 0] * node_cell(top, below, place, ONES)
+        + discounts[k, 1] * node_cell(top, below, place, TWOS)
+        + discounts[k, 2] * node_cell(top, below, place, MORE)
     )
 
 
@@ -85,10 +85,10 @@ def probability(top, below, contexts, length, ngrams, longest, discounts, vocabu
     """Of the token that these n-grams end in, from the empty context up."""
     p = 1.0 / vocabulary
     for k in range(length + 1):
-        total = cell(top, below, contexts[k], TOTAL)
+        total = node_cell(top, below, contexts[k], TOTAL)
         if total == 0:
             break
-        count = cell(top, below, ngrams[k + 1], COUNT) if k < longest else 0
+        count = node_cell(top, below, ngrams[k + 1], COUNT) if k < longest else 0
         share = (count - discount(discounts, k, count)) / total if count > 0 else 0.0
         p = share + left_over(top, below, contexts[k], discounts, k) / total * p
     return p
@@ -107,7 +107,7 @@ def estimate(kinds, discounts, k):
 
 
 @inlined
-def note(nodes, kinds, k, context, count):
+def note_gram(nodes, kinds, k, context, count):
     """A type of this context that had this count gets one more."""
     nodes[context, TOTAL] += 1
     if count == 0:
@@ -141,7 +141,7 @@ def count_token(top, below, contexts, length, ngrams, kinds, discounts, exact):
         ngrams[k + 1], contexts[k] = row, context
         count = np.int64(top.nodes[row, COUNT])
         top.nodes[row, COUNT] = count + 1
-        note(top.nodes, kinds, k, context, count)
+        note_gram(top.nodes, kinds, k, context, count)
         chain(top.links, context, row)
         if exact:
             estimate(kinds, discounts, k)
@@ -169,7 +169,7 @@ def read_row(
             out[i] = math.log(p)
         if counts:
             for k in range(longest, length + 1):
-                parent = cell(top, below, contexts[k], ID)
+                parent = node_cell(top, below, contexts[k], ID)
                 ngrams[k + 1] = append(top, below, parent, token)
             longest = length + 1
             if i >= start:
@@ -181,7 +181,7 @@ def read_row(
 
 
 @Kernel
-def read(data):
+def read_tokens(data):
     """Read rows of tokens on, from where their contexts stand.
 
     Words: the upper and the lower table; kinds [order, 4], discounts [order, 3]; lengths of the

@@ -13,7 +13,7 @@ from ..errors import LangevinError
 from .reader import Reader, step_by_step
 
 if TYPE_CHECKING:
-    from .counts_table import Ngrams
+    from .counts_table import CountedNgrams
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class CountsReader:
     """
 
     def __init__(
-        self, shared: Ngrams, vocabulary: int, start: Tensor, memory: int, *, adapt: bool
+        self, shared: CountedNgrams, vocabulary: int, start: Tensor, memory: int, *, adapt: bool
     ) -> None:
         self.shared, self.vocabulary, self.start = shared, vocabulary, start
         self.memory, self.adapt = memory, adapt
@@ -38,7 +38,7 @@ class CountsReader:
 
     def begin(self, rows: int, given: Tensor | None = None) -> None:
         """Every row stands behind the start token; what was counted while reading is forgotten."""
-        from .counts_table import Ngrams, Place
+        from .counts_table import CountedNgrams, Place
 
         if given is not None:
             raise LangevinError("expected nothing to go by, as counts foresee texts alone, got "
@@ -46,7 +46,7 @@ class CountsReader:
         self.refuse_rows(rows)
         shared = self.shared
         self.edition, self.counting = shared.edition, self.adapt
-        self.ngrams = Ngrams(shared.order, self.memory, shared) if self.adapt else shared
+        self.ngrams = CountedNgrams(shared.order, self.memory, shared) if self.adapt else shared
         self.place = Place(rows, shared.order)
         start = self.start.expand(rows, -1).contiguous()
         self.ngrams.read(self.place, start, self.vocabulary, scores=False,

@@ -36,7 +36,7 @@ HALF, LOW = u64(32), u64(2**32 - 1)
 inlined: Any = numba.njit(forceinline=True, **OPTIONS)
 
 
-class Table(NamedTuple):
+class NgramTable(NamedTuple):
     """Arrays of n-grams: `slots` of uint64, `nodes` of uint32 [rows, 8], `size` how many rows
     there are; `links` of uint32 [rows, 2] chain the types of a context that changed, in a table
     over another (else none)."""
@@ -74,7 +74,7 @@ def matrix(data, at, width, dtype):
 @inlined
 def table_at(data, at):
     """The table whose four arrays stand there."""
-    return Table(
+    return NgramTable(
         array(data, at, np.uint64),
         matrix(data, at + 2, 8, np.uint32),
         array(data, at + 4, np.int64),
@@ -173,7 +173,7 @@ def lift(top, below, place):
 
 
 @inlined
-def cell(top, below, place, column):
+def node_cell(top, below, place, column):
     return np.int64(top.nodes[place, column] if place >= 0 else below.nodes[~place, column])
 
 

@@ -15,13 +15,13 @@ from torch import Tensor
 from ..errors import LangevinError
 from .counts_rebuild import first_double
 from .counts_rows import COUNT, ID, NOTHING, PARENT, TOKEN, run
-from .counts_table import Ngrams
+from .counts_table import CountedNgrams
 
 COLUMNS = {"parents": PARENT, "tokens": TOKEN, "counts": COUNT}
 INTEGERS = (torch.uint8, torch.int16, torch.int32, torch.int64)
 
 
-def columns_of(ngrams: Ngrams) -> dict[str, Tensor]:
+def ngram_tensors(ngrams: CountedNgrams) -> dict[str, Tensor]:
     """Of all rows but the first, the empty n-gram."""
     rows = ngrams.nodes[1 : ngrams.size[0]]
     return {name: smallest(rows[:, column]) for name, column in COLUMNS.items()}
@@ -33,7 +33,7 @@ def smallest(numbers: np.ndarray) -> Tensor:
     return torch.from_numpy(numbers.astype(np.int64)).to(dtype)
 
 
-def fill_rows(ngrams: Ngrams, columns: Mapping[str, Tensor], vocabulary: int) -> None:
+def fill_rows(ngrams: CountedNgrams, columns: Mapping[str, Tensor], vocabulary: int) -> None:
     """Put stored rows into an empty table, after checks of all that the loops rely on."""
     values = {name: column.long().numpy() for name, column in columns.items()}
     parents, tokens, counts = (values[name] for name in COLUMNS)

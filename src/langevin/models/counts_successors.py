@@ -21,9 +21,9 @@ from .counts_rows import (
     PARENT,
     TOKEN,
     TOTAL,
-    Table,
+    NgramTable,
     array,
-    cell,
+    node_cell,
     find,
     inlined,
     matrix,
@@ -40,7 +40,7 @@ class Successors(NamedTuple):
     counts: np.ndarray
 
 
-def index_successors(table: Table) -> Successors:
+def index_successors(table: NgramTable) -> Successors:
     size = int(table.size[0])
     successors = Successors(*(np.zeros(size + more, np.uint32) for more in (1, 0, 0)))
     run(sort_by_parent, table.nodes, *successors)
@@ -72,7 +72,7 @@ def sort_by_parent(data):
 
 
 @inlined
-def share(discounts, k, count):
+def discounted_share(discounts, k, count):
     """What a type has of its context by itself, in counts; none if it stands there as context."""
     return count - discount(discounts, k, count) if count > 0 else 0.0
 
@@ -86,7 +86,7 @@ def add_changes(top, below, context, discounts, k, total, p):
         token = top.nodes[row, TOKEN]
         old = find(below, top.nodes[row, PARENT], token)
         before = np.int64(below.nodes[old, COUNT]) if old >= 0 else 0
-        gain = share(discounts, k, np.int64(top.nodes[row, COUNT])) - share(discounts, k, before)
+        gain = discounted_share(discounts, k, np.int64(top.nodes[row, COUNT])) - discounted_share(discounts, k, before)
         p[token] += gain / total
         row = np.int64(top.links[row, NEXT])
 
@@ -95,15 +95,15 @@ def add_changes(top, below, context, discounts, k, total, p):
 def foresee_row(top, below, successors, discounts, contexts, length, p):
     p[:] = 1.0 / len(p)
     for k in range(length + 1):
-        total = cell(top, below, contexts[k], TOTAL)
+        total = node_cell(top, below, contexts[k], TOTAL)
         if total == 0:
             return
         p *= left_over(top, below, contexts[k], discounts, k) / total
-        shared = cell(top, below, contexts[k], ID)
+        shared = node_cell(top, below, contexts[k], ID)
         if shared < len(successors.tokens):  # else the context is new
             for j in range(successors.starts[shared], successors.starts[shared + 1]):
                 count = np.int64(successors.counts[j])
-                p[successors.tokens[j]] += share(discounts, k, count) / total
+                p[successors.tokens[j]] += discounted_share(discounts, k, count) / total
         if contexts[k] >= 0 and len(top.links) > 0:
             add_changes(top, below, contexts[k], discounts, k, total, p)
 

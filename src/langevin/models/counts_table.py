@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .counts_kernel import estimate_all, read
+from .counts_kernel import estimate_all, read_tokens
 from .counts_rebuild import drop_longest, fill_slots, measure_all, recount
-from .counts_rows import NOTHING, PARENT, TOKEN, Table, run
+from .counts_rows import NOTHING, PARENT, TOKEN, NgramTable, run
 from .counts_successors import Successors, foresee, index_successors
 
 ROW, LINK = 32, 8
@@ -33,7 +33,7 @@ def empty(rows: int, width: int) -> np.ndarray:
     return np.zeros((rows, width), np.uint32)
 
 
-NO_TABLE = Table(np.zeros(1, np.uint64), empty(1, 8), np.zeros(1, np.int64), empty(0, 2))
+NO_TABLE = NgramTable(np.zeros(1, np.uint64), empty(1, 8), np.zeros(1, np.int64), empty(0, 2))
 """What lies under a table that lies over nothing."""
 
 
@@ -45,13 +45,13 @@ class Place:
         self.lengths = np.zeros(rows, np.int64)
 
 
-class Ngrams:
+class CountedNgrams:
     """Counted n-grams of up to `order` tokens within `memory` bytes, by themselves or over others.
 
     `edition` tells readers that what they stand on has changed.
     """
 
-    def __init__(self, order: int, memory: int, below: Ngrams | None = None) -> None:
+    def __init__(self, order: int, memory: int, below: CountedNgrams | None = None) -> None:
         self.order, self.below, self.edition = order, below, 0
         self.successors: Successors | None = None
         self.capacity = memory // bytes_of_row(below is not None)
@@ -66,11 +66,11 @@ class Ngrams:
         self.fill(FEWEST)
 
     @property
-    def table(self) -> Table:
-        return Table(self.slots, self.nodes, self.size, self.links)
+    def table(self) -> NgramTable:
+        return NgramTable(self.slots, self.nodes, self.size, self.links)
 
     @property
-    def lower(self) -> Table:
+    def lower(self) -> NgramTable:
         return NO_TABLE if self.below is None else self.below.table
 
     @property
@@ -122,7 +122,7 @@ class Ngrams:
         """
         out = torch.empty(tokens.shape if scores else (0, 0), dtype=torch.float64)
         done = run(
-            read, *self.table, *self.lower, self.kinds, self.discounts, place.lengths,
+            read_tokens, *self.table, *self.lower, self.kinds, self.discounts, place.lengths,
             place.contexts.ravel(), tokens.numpy().ravel(), out.numpy().ravel(), self.order,
             vocabulary, start, counts,
         )  # fmt: skip

@@ -27,7 +27,7 @@ class Dense:
 
     @classmethod
     def fit(cls, vectors: Tensor) -> Self:
-        check(vectors, None)
+        check_vectors(vectors, None)
         doubles = vectors.double()
         deviation = doubles.std(0, correction=0)
         constant = deviation <= 1e-6 * doubles.abs().amax(0)
@@ -40,7 +40,7 @@ class Dense:
 
     def rows(self, vectors: Tensor) -> Matrix:
         """[items, width]."""
-        check(vectors, len(self.centre))
+        check_vectors(vectors, len(self.centre))
         standard = (vectors.float() - self.centre) / self.scale
         rows: Matrix = np.hstack([standard.numpy(), np.ones((len(vectors), 1), np.float32)])
         return rows
@@ -59,7 +59,7 @@ class Dense:
         return cls(centre, scale)
 
 
-def check(vectors: Tensor, width: int | None) -> None:
+def check_vectors(vectors: Tensor, width: int | None) -> None:
     """Refuse what is no matrix of finite numbers, or has another width than was learnt."""
     wanted = "[items, numbers]" if width is None else f"[items, {width}]"
     if vectors.ndim != 2 or not vectors.shape[1] or width not in (None, vectors.shape[1]):

@@ -18,8 +18,8 @@ from torch import Tensor
 from ..data.buckets import by_length, pad
 from ..data.vectors import file_sha256
 from ..errors import LangevinError
-from .encoder_files import CONFIG, checksum, find_encoder, find_weights
-from .encoder_loading import load_encoder, quiet, read_limit
+from .encoder_files import CONFIG, weights_checksum, find_encoder, find_weights
+from .encoder_loading import load_encoder, quiet_transformers, read_limit
 from .state_cache import Halves, StateCache, StateFile, TokenStates, key_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Encoder:
         if strange or not layers:
             raise LangevinError(f"expected layers from -1, the last, to -{depth} of "
                                 f"{name_or_folder}, got {strange or 'none'}; choose among these")
-        return cls(name_or_folder, checksum(weights), file_sha256(folder / CONFIG), tuple(layers),
+        return cls(name_or_folder, weights_checksum(weights), file_sha256(folder / CONFIG), tuple(layers),
                    read_limit(tokenizer, model), width * len(layers), tokenizer, model)
 
     def facts(self) -> dict[str, object]:
@@ -102,7 +102,7 @@ class Encoder:
             raise LangevinError("expected a list of texts, got one text; put it into a list")
         if not texts:
             return [], ()
-        with quiet():
+        with quiet_transformers():
             whole = self._tokenizer(list(texts), truncation=False)["input_ids"]
             long = tuple(at for at, row in enumerate(whole) if len(row) > self.limit)
             for number in long:

@@ -76,7 +76,7 @@ def find_weights(folder: Path, what: str = "encoder") -> list[Path]:
     return weights
 
 
-def checksum(weights: list[Path]) -> str:
+def weights_checksum(weights: list[Path]) -> str:
     """sha256 of the weights; of several files, of their sums."""
     sums = [file_sha256(path) for path in weights]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()

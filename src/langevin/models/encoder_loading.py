@@ -65,7 +65,7 @@ def load_model(folder: Path, what: str) -> PreTrainedModel:
 def opening(folder: Path, what: str) -> Iterator[None]:
     """transformers raises whatever it stumbles over; it is told in one line."""
     try:
-        with quiet():
+        with quiet_transformers():
             yield
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
             SafetensorError) as error:
@@ -87,7 +87,7 @@ def read_limit(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> in
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """transformers without progress bars and advice; its settings are put back."""
     from transformers.utils import logging
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from ..data.images import Picture, read_rgb
 from ..data.vectors import file_sha256
 from ..errors import LangevinError
-from .encoder_files import CONFIG, checksum, find_pretrained, find_weights
+from .encoder_files import CONFIG, weights_checksum, find_pretrained, find_weights
 from .encoder_loading import load_model, opening
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ImageNetwork:
         if self._model.main_input_name != "pixel_values":
             raise LangevinError(f"expected an {WHAT} in {folder}, got {model.config.model_type}; "
                                 f"name one such as microsoft/resnet-50")
-        self.sha256, self.config_sha256 = checksum(weights), file_sha256(folder / CONFIG)
+        self.sha256, self.config_sha256 = weights_checksum(weights), file_sha256(folder / CONFIG)
         self.preprocess = f"{PROCESSOR} {file_sha256(folder / PROCESSOR)}"
         with opening(folder, WHAT):
             self.width = self.features([self._prepare(grey_picture())]).shape[1]

@@ -27,7 +27,7 @@ IN_MEMORY = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Choice:
+class LinearChoice:
     """What held-out nll decides: the prior variance, and how many texts must have a word."""
 
     prior_variance: float
@@ -43,7 +43,7 @@ class LinearPosterior:
     reader: Features
     weights: Tensor
     deviation: Tensor
-    choice: Choice
+    choice: LinearChoice
     class_weight: ClassWeight
     seed: int
     draws: int
@@ -97,6 +97,6 @@ class LinearPosterior:
             if tensors[name].shape != shape:
                 raise LangevinError(f"expected {name} of shape {list(shape)} in a linear part, "
                                     f"got {list(tensors[name].shape)}; fit it again")
-        choice = Choice(record.prior_variance, record.least, record.nll)
+        choice = LinearChoice(record.prior_variance, record.least, record.nll)
         return cls(record.classes, reader, tensors["weights"], tensors["deviation"], choice,
                    record.class_weight, record.seed, record.draws)

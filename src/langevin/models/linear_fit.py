@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import LangevinError
-from .linear import Choice, LinearPosterior
+from .linear import LinearChoice, LinearPosterior
 from .linear_record import ClassWeight
 from .logistic import Labelled, Search, balanced, find_top, fold_of, path_to, spread
 from .sentence_features import Features, Items, check_items, learn_items, read_items, take_items
@@ -29,7 +29,7 @@ alone: there the first can mislead."""
 
 def fit_linear(
     items: Items, labels: Sequence[str], classes: Sequence[str], *,
-    valid: tuple[Items, Sequence[str]] | None = None, choice: Choice | None = None,
+    valid: tuple[Items, Sequence[str]] | None = None, choice: LinearChoice | None = None,
     class_weight: ClassWeight = None, seed: int = 0, draws: int = 12,
 ) -> LinearPosterior:  # fmt: skip
     """The posterior given labelled items, each class among them.
@@ -37,7 +37,7 @@ def fit_linear(
     Held-out rows choose: `valid`, or folds of the items. `choice` takes over what was chosen
     before, as for a refit on more rows.
     """
-    task = Task(tuple(classes), class_weight, seed, draws)
+    task = LinearTask(tuple(classes), class_weight, seed, draws)
     rows = task.number(items, labels)
     if absent := sorted(set(range(len(task.classes))) - set(rows.numbers.tolist())):
         more = f" ({len(absent)} classes in all)" if len(absent) > 1 else ""
@@ -50,19 +50,19 @@ def fit_linear(
 
 
 @dataclass(frozen=True)
-class Rows:
+class NumberedRows:
     """Items, the number of the class of each, and where it stood."""
 
     items: Items
     numbers: NDArray[np.int64]
     places: NDArray[np.int64]
 
-    def take(self, places: NDArray[np.int64]) -> Rows:
-        return Rows(take_items(self.items, places), self.numbers[places], self.places[places])
+    def take(self, places: NDArray[np.int64]) -> NumberedRows:
+        return NumberedRows(take_items(self.items, places), self.numbers[places], self.places[places])
 
 
 @dataclass(frozen=True)
-class Task:
+class LinearTask:
     """What stays the same while rows and choices change."""
 
     classes: tuple[str, ...]
@@ -70,7 +70,7 @@ class Task:
     seed: int
     draws: int
 
-    def number(self, items: Items, labels: Sequence[str]) -> Rows:
+    def number(self, items: Items, labels: Sequence[str]) -> NumberedRows:
         """Rows with classes as numbers; labels that are no class are refused by name."""
         if len(set(self.classes)) < max(2, len(self.classes)):
             raise LangevinError(f"expected two distinct classes or more, got {self.classes}; "
@@ -82,9 +82,9 @@ class Task:
                                 f"{', '.join(self.classes[:5])}, …), got {strange[0]!r}; add it "
                                 f"to the classes, or leave its rows out")
         numbers = np.array([place[label] for label in labels], np.int64)
-        return Rows(items, numbers, np.arange(len(numbers)))
+        return NumberedRows(items, numbers, np.arange(len(numbers)))
 
-    def folds(self, rows: Rows) -> list[tuple[Rows, Rows]]:
+    def folds(self, rows: NumberedRows) -> list[tuple[NumberedRows, NumberedRows]]:
         """(the others, the fold), every class spread evenly."""
         if np.bincount(rows.numbers).max() < 2:
             raise LangevinError("expected two rows of some class at least, for scores out of fold; "
@@ -94,7 +94,7 @@ class Task:
         return [(rows.take(np.flatnonzero(fold != f)), rows.take(np.flatnonzero(fold == f)))
                 for f in range(count)]
 
-    def choose(self, splits: Sequence[tuple[Rows, Rows]]) -> Choice:
+    def choose(self, splits: Sequence[tuple[NumberedRows, NumberedRows]]) -> LinearChoice:
         """The choice whose nll on the second halves is least."""
         dense = isinstance(splits[0][0].items, Tensor)
         searches = {}
@@ -110,14 +110,14 @@ class Task:
                 search.descend()
         least = min(searches, key=lambda least: searches[least].best.nll)
         best = searches[least].best if thorough else searches[least].descend()
-        return Choice(best.prior_variance, least, best.nll)
+        return LinearChoice(best.prior_variance, least, best.nll)
 
-    def read(self, reader: Features, rows: Rows) -> Labelled:
+    def read(self, reader: Features, rows: NumberedRows) -> Labelled:
         ones = np.ones(len(rows.numbers), np.float32)
         weights = balanced(rows.numbers, len(self.classes)) if self.class_weight else ones
         return Labelled(read_items(reader, rows.items), rows.numbers, weights)
 
-    def fit(self, rows: Rows, choice: Choice) -> LinearPosterior:
+    def fit(self, rows: NumberedRows, choice: LinearChoice) -> LinearPosterior:
         reader = learn_items(rows.items, choice.least)
         data = self.read(reader, rows)
         top = np.zeros((reader.width, len(self.classes)), np.float32)
@@ -132,7 +132,7 @@ class Task:
 
 def cross_fit(
     items: Items, labels: Sequence[str], classes: Sequence[str], *,
-    choice: Choice | None = None, class_weight: ClassWeight = None, seed: int = 0,
+    choice: LinearChoice | None = None, class_weight: ClassWeight = None, seed: int = 0,
     draws: int = 12,
 ) -> Tensor:  # fmt: skip
     """Log probabilities of each item by a fit without its fold, [draws, items, classes].
@@ -140,7 +140,7 @@ def cross_fit(
     Where nothing is chosen, the same folds choose; that is one or two numbers learnt from all
     rows. A class that a fold alone has is known by its prior there.
     """
-    task = Task(tuple(classes), class_weight, seed, draws)
+    task = LinearTask(tuple(classes), class_weight, seed, draws)
     rows = task.number(items, labels)
     splits = task.folds(rows)
     choice = choice or task.choose(splits)

@@ -60,7 +60,7 @@ def log_softmax(logits: Floats) -> NDArray[np.float64]:
     return shifted
 
 
-def nll(data: Labelled, weights: Floats) -> float:
+def logistic_nll(data: Labelled, weights: Floats) -> float:
     """Mean negative log probability of the labels, by the weights of the items."""
     scores = log_softmax(data.rows @ weights)
     own = scores[np.arange(len(scores)), data.classes]
@@ -101,7 +101,7 @@ def find_top(data: Labelled, prior_variance: float, start: Floats) -> Floats:
 def objective(data: Labelled, weights: Floats, prior_variance: float) -> float:
     """−log p(W | D), all items together."""
     square = float(np.square(weights, dtype=np.float64).sum())
-    return nll(data, weights) * float(data.weights.sum()) + square / (2 * prior_variance)
+    return logistic_nll(data, weights) * float(data.weights.sum()) + square / (2 * prior_variance)
 
 
 def one_hot(data: Labelled, like: Floats) -> Floats:
@@ -174,7 +174,7 @@ class Search:
     def attempt(self, prior_variance: float) -> Attempt:
         self.tops = [find_top(fit, prior_variance, top)
                      for (fit, _), top in zip(self.splits, self.tops, strict=True)]
-        losses = [nll(held_out, top)
+        losses = [logistic_nll(held_out, top)
                   for (_, held_out), top in zip(self.splits, self.tops, strict=True)]
         sizes = [float(held_out.weights.sum()) for _, held_out in self.splits]
         return Attempt(prior_variance, float(np.average(losses, weights=sizes)))

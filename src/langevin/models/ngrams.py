@@ -47,10 +47,10 @@ class Ngrams:
         found: list[tuple[tuple[str, ...], Tensor]] = []
         for kind, enough in (("word", least), ("char_wb", 2)):
             try:
-                found.append(learn(kind, texts, enough))
+                found.append(learn_ngrams(kind, texts, enough))
             except ValueError:  # nothing is left
                 try:
-                    found.append(learn(kind, texts, 1))
+                    found.append(learn_ngrams(kind, texts, 1))
                 except ValueError:
                     raise LangevinError(
                         f"expected words in the texts, all {len(texts)} of them are blank; "
@@ -95,10 +95,10 @@ class Ngrams:
         return cls(tuple(words), tuple(characters), tensors[IDF[0]], tensors[IDF[1]])
 
 
-def learn(kind: str, texts: Sequence[str], least: int) -> tuple[tuple[str, ...], Tensor]:
+def learn_ngrams(kind: str, texts: Sequence[str], least: int) -> tuple[tuple[str, ...], Tensor]:
     """The n-grams that at least so many texts have, in the order of their columns; their idf."""
     vectorizer = reader(kind, (), None, least)
-    with quiet():
+    with quiet_sklearn():
         vectorizer.fit(texts)
     names = tuple(str(name) for name in vectorizer.get_feature_names_out())
     return names, torch.from_numpy(np.asarray(vectorizer.idf_, np.float32))
@@ -121,7 +121,7 @@ def reader(
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def quiet_sklearn() -> Iterator[None]:
     """scikit-learn warns that a pattern of words is not used for characters."""
     import warnings
 

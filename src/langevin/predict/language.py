@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..data.corpora import open_text
 from ..data.display import visible
-from ..data.text import bytes_of, words_of
+from ..data.text import bytes_of, words_in
 from ..data.vocabulary import SpelledText, Vocabulary
 from ..errors import LangevinError
 from ..models.reader import Reader
@@ -233,7 +233,7 @@ def spelled_log_p(
 
     None where its words do not give the bytes, or <unk> itself stands in it.
     """
-    blocks = words_of(raw, vocabulary.line_end) if vocabulary.level == "word" else ()
+    blocks = words_in(raw, vocabulary.line_end) if vocabulary.level == "word" else ()
     words = [word for block in blocks for word in block][: len(tokens)]
     unknown = [word for word in words if word not in vocabulary.numbers]
     places = sum(token == vocabulary.unknown for token in tokens.tolist())

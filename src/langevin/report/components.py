@@ -47,7 +47,7 @@ def parts(*pieces: str) -> Html:
     return joined(pieces)
 
 
-def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: bool = False) -> Html:
+def captioned_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: bool = False) -> Html:
     """A table with a caption; the first column names the rows, numbers stand right and words
     left."""
     head = element("tr", *(element("th", column, scope="col") for column in columns))
@@ -65,7 +65,7 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *
 def html_table(result: ResultTable) -> Html:
     rows = [[cell if isinstance(cell, str) else passage_html(cell) for cell in row]
             for row in result.rows]  # fmt: skip
-    return table(result.title, result.columns, rows, words=result.words)
+    return captioned_table(result.title, result.columns, rows, words=result.words)
 
 
 def passage_html(passage: Passage) -> Html:

@@ -25,7 +25,7 @@ def explanation_table(title: str, score: TextScore, parts: int) -> Group:
     rows = rows_of(score, parts)
     columns = ["token", *(label for label, _ in rows), "± std"]
     lines: list[list[str | Text]] = [
-        [Text(token), *(colour(row[at]) for _, row in rows), f"{score.tokens[at].std:.4f}"]
+        [Text(token), *(colour_of_p(row[at]) for _, row in rows), f"{score.tokens[at].std:.4f}"]
         for at, token in enumerate(tokens_of(score))
     ]
     return table(f"{title}: probability of each token", columns, lines)
@@ -105,7 +105,7 @@ def excerpt(text: str, most: int = 40) -> str:
     return line if len(line) <= most and len(text) <= 2 * most else f"{line[: most - 1]}…"
 
 
-def colour(p: float) -> Text:
+def colour_of_p(p: float) -> Text:
     """Green where the model expected the token, red where it was surprised."""
     surprise = min(-math.log10(max(p, 1e-6)) / 4, 1.0)
     return Text(f"{p:.4f}", style=f"rgb({round(60 + 180 * surprise)},{round(200 - 140 * surprise)},80)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .components import Html, element, html_table, joined, parts, shaded, table, text_to_read
+from .components import Html, element, html_table, joined, parts, shaded, captioned_table, text_to_read
 from .story import ReportData
 from .uncertain import top_table
 
@@ -48,6 +48,6 @@ def captions(made: dict[str, Any]) -> Html:
     note = "Found by beam search (5). Here the colour is the standard deviation of a word's probability."
     return joined([
         element("p", note, class_="note"),
-        table(f"Captions by the average of {made['samples']} samples", ("image", "caption", "log p ± std"), rows,
+        captioned_table(f"Captions by the average of {made['samples']} samples", ("image", "caption", "log p ± std"), rows,
               words=True),
     ])

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..predict.draws import Draws
 from ..store.folder import RunFolder
-from .components import Html, element, figure, html_table, parts, table
+from .components import Html, element, figure, html_table, parts, captioned_table
 from .diagnosis import diagnosis_tables, thinning_in_words
 from .figures import Line, draw_collections, draw_learning_curves, draw_lines, draw_reliability, finish
 from .story import ReportData
@@ -22,7 +22,7 @@ NONE_YET = "No samples were kept yet: the run has not passed its burn-in."
 def overview(story: ReportData) -> Html:
     """What the run is and, in one sentence, what came out."""
     facts = run_summary(story.folder)["facts"]
-    return parts(headline(story), table(
+    return parts(headline(story), captioned_table(
         "The run", ("", ""), [(key, str(value)) for key, value in facts.items()], words=True,
     ))
 
@@ -174,7 +174,7 @@ def cost(story: ReportData) -> Html:
     ]
     if samples:
         rows.append(("time at prediction", f"{samples} × that of one network, when all samples are used"))
-    return parts(table("What it took", ("", ""), rows, words=True))
+    return parts(captioned_table("What it took", ("", ""), rows, words=True))
 
 
 def disk_size(folder: RunFolder) -> int:
@@ -191,5 +191,5 @@ def recipe(story: ReportData) -> Html:
     rows = [(key, str(value)) for key, value in flat.items()]
     return parts(
         element("pre", element("code", story.folder.recipe.to_toml()), tabindex="0"),
-        table("Made with, on, and from", ("", ""), rows, words=True),
+        captioned_table("Made with, on, and from", ("", ""), rows, words=True),
     )

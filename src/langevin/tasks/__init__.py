@@ -14,18 +14,18 @@ from ..store.own_features import with_own_features
 from .base import Task
 
 CLASSES = {
-    "language-model": ("language_model", "LanguageModelTask"),
-    "classify": ("classification", "ClassifyTask"),
-    "caption": ("captioning", "CaptionTask"),
+    "language-model": ("language_model", "LanguageModelTask", "recorded_language_model"),
+    "classify": ("classification", "ClassifyTask", "recorded_classifier"),
+    "caption": ("captioning", "CaptionTask", "recorded_captioner"),
 }
-"""File and class of each task; loaded when one is opened. The file's `model_of` builds the model
-without the data."""
+"""Of each task the file, loaded when one is opened, its class, and what builds the model without
+the data."""
 
 
 def open_task(recipe: Recipe, vocabulary: Vocabulary | None = None, facts: dict[str, Any] | None = None) -> Task:
     """Load the data of a recipe: for a trained model in its vocabulary, refused if it is not what
     `facts` say."""
-    file, name = CLASSES[recipe.task]
+    file, name, _ = CLASSES[recipe.task]
     task: Task = getattr(import_module(f".{file}", __name__), name)(recipe, vocabulary, facts)
     return task
 
@@ -52,9 +52,10 @@ def keep_data(task: Task, folder: Path) -> None:
 def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> nn.Module:
     """The model of a run whose data need not be there, to load samples into: from what the run
     folder remembers."""
-    file, _ = CLASSES[recipe.task]
+    file, _, build = CLASSES[recipe.task]
     try:
-        model: nn.Module = import_module(f".{file}", __name__).model_of(recipe, vocabulary, facts)
+        module = import_module(f".{file}", __name__)
+        model: nn.Module = getattr(module, build)(recipe, vocabulary, facts)
     except KeyError as missing:
         raise LangevinError(f"expected {missing} among what is remembered of a {recipe.task} run, found none") from None
     return model

@@ -236,7 +236,7 @@ def astuple(batch: CaptionBatch) -> Batch:
     return batch.images, batch.inputs, batch.targets, batch.real
 
 
-def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> Captioner:
+def recorded_captioner(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> Captioner:
     """The model from what the run folder remembers."""
     return build_captioner(recipe, int(facts["feature_width"]), len(vocabulary))
 

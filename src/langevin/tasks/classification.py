@@ -165,7 +165,7 @@ class ClassifyTask:
         return "text"
 
     def build_model(self) -> SentenceClassifier:
-        model = model_of(self.recipe, self.vocabulary, self.facts)
+        model = recorded_classifier(self.recipe, self.vocabulary, self.facts)
         if self.table is not None:
             model.set_table(self.table)
         elif self.vectors:
@@ -275,7 +275,7 @@ def build_classifier(
     return model
 
 
-def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> SentenceClassifier:
+def recorded_classifier(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any]) -> SentenceClassifier:
     """The same from what the run folder remembers."""
     states = (facts.get("encoder") or {}).get("width", 0)
     return build_classifier(recipe, len(vocabulary), len(facts["labels"]), facts["embed"], facts.get("frozen", 0),

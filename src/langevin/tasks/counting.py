@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..data.corpora import read_corpus
-from ..data.text import words_of
+from ..data.text import words_in
 from ..models.counts import Counts, OrderChoice, choose_order
 from .language_model import LanguageModelTask
 
@@ -77,7 +77,7 @@ def unknown_words(task: LanguageModelTask) -> list[str]:
     if vocabulary.level != "word" or len(batches.texts) > 1:
         return []
     corpus, found, left = read_corpus(task.data.corpus), dict[str, None](), len(batches.texts[0])
-    for block in words_of(corpus.get("text") or corpus["train"], vocabulary.line_end):
+    for block in words_in(corpus.get("text") or corpus["train"], vocabulary.line_end):
         found |= dict.fromkeys(w for w in block[:left] if w not in vocabulary.numbers)
         left -= len(block)
         if left <= 0:

@@ -108,7 +108,7 @@ class LanguageModelTask:
         self.num_data, self.batches_per_epoch = self.training.tokens, len(self.training)
 
     def build_model(self) -> LanguageModel:
-        return model_of(self.recipe, self.vocabulary)
+        return recorded_language_model(self.recipe, self.vocabulary)
 
     def prior_means(self) -> dict[str, Tensor]:
         return {}
@@ -199,7 +199,7 @@ class LanguageModelTask:
         return self.unknown[split]
 
 
-def model_of(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any] | None = None) -> LanguageModel:
+def recorded_language_model(recipe: Recipe, vocabulary: Vocabulary, facts: dict[str, Any] | None = None) -> LanguageModel:
     """The model of a recipe with its first weights."""
     m = recipe.model
     model = LanguageModel(

@@ -77,10 +77,10 @@ def run_side_by_side(
             while waiting or running:
                 while waiting and len(running) < at_once:
                     job = waiting.pop(0)
-                    running[start(job)] = job
+                    running[start_job(job)] = job
                 for process in [process for process in running if process.poll() is not None]:
                     if not keep_going:
-                        check(process.returncode, running[process])
+                        check_exit(process.returncode, running[process])
                     on_end(running.pop(process), process.returncode)
                 on_look()
                 time.sleep(POLL)
@@ -88,7 +88,7 @@ def run_side_by_side(
             stop(list(running))
 
 
-def start(job: Job) -> subprocess.Popen[bytes]:
+def start_job(job: Job) -> subprocess.Popen[bytes]:
     """A child in a session of its own, so that Ctrl-C reaches it through this process and only
     once."""
     environment = os.environ | dict.fromkeys(THREADS, str(job.cpus)) | {PARENT: str(os.getpid())}
@@ -102,13 +102,13 @@ def start(job: Job) -> subprocess.Popen[bytes]:
         raise LangevinError(f"cannot start {job.name}: {error}") from None
 
 
-def check(code: int, job: Job) -> None:
+def check_exit(code: int, job: Job) -> None:
     """Raise with the last words of a job that failed."""
     if code:
-        raise LangevinError(f"{job.name} ended with exit code {code}: {last_words(job)}")
+        raise LangevinError(f"{job.name} ended with exit code {code}: {last_lines(job)}")
 
 
-def last_words(job: Job) -> str:
+def last_lines(job: Job) -> str:
     said = job.log.read_text(errors="replace").strip().splitlines()
     last = said[-1].removeprefix("langevin: ") if said else "it said nothing"
     return f"{last} (all it said is in {job.log})"

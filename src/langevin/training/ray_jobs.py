@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import LangevinError
-from .jobs import GRACE, PARENT, POLL, Job, check, signals_as_interrupts, start, stop
+from .jobs import GRACE, PARENT, POLL, Job, check_exit, signals_as_interrupts, start_job, stop
 
 RETRIES = 100
 """Times that a job may lose its process, its worker or its node. Each time it goes on from its
@@ -39,7 +39,7 @@ def carry_out(job: Job, python: str, here: str, variables: dict[str, str]) -> in
     if Path(here).is_dir():
         os.chdir(here)
     first = sys.executable if job.command[0] == python else job.command[0]
-    child = start(replace(job, command=[first, *job.command[1:]]))
+    child = start_job(replace(job, command=[first, *job.command[1:]]))
     try:
         while child.poll() is None:
             time.sleep(POLL)
@@ -74,7 +74,7 @@ class RayEngine:
                         job = running.pop(reference)
                         code = self.code_of(reference, job)
                         if not keep_going:
-                            check(code, job)
+                            check_exit(code, job)
                         on_end(job, code)
                     on_look()
             finally:
