@@ -16,13 +16,8 @@ TELL := awk '/^Collecting / { all++ } \
 	/^Processing .*[.]whl/ { name = $$2; sub(/.*\//, "", name); printf "  %d: %s\n", ++done, name; fflush() } \
 	/^Installing collected/ { printf "  unpacking %d packages\n", all; fflush() }'
 
-# Torch without CUDA, which is gigabytes: from here where it can be reached. TORCH_INDEX= for that of PyPI.
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
-REACHED = $(BIN)/python -c 'import sys, urllib.request as u; u.urlopen(sys.argv[1] + "/torch/", timeout=5)'
-TORCH = @echo "installing torch"; \
-	found=; test -n "$(TORCH_INDEX)" && $(REACHED) $(TORCH_INDEX) 2> /dev/null \
-		&& found="--extra-index-url $(TORCH_INDEX)"; \
-	$(PIP) $$found -c requirements.lock torch | $(TELL)
+# By itself, as it is by far the largest.
+TORCH = @echo "installing torch"; $(PIP) -c requirements.lock torch | $(TELL)
 
 .PHONY: setup demo test test-slow fuzz crash lint browser docs peers bench alternatives paper clean
 

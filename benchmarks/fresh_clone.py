@@ -32,7 +32,7 @@ def main(targets: Sequence[str]) -> None:
         clone, home = Path(folder) / "langevin", Path(folder) / "home"
         home.mkdir()
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
-        told = [run(target, clone, home) for target in targets]
+        told = [run(target, clone, home).replace(f"{clone}/", "") for target in targets]
         (DOCS / "demo.txt").write_text("\n".join(told), "utf-8")
         shutil.copy(clone / "runs" / "demo" / "surprise.svg", DOCS / "surprise.svg")
         photograph(clone / "runs" / "demo" / "demo.html", DOCS / "demo.png", home)
